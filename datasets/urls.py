@@ -1,0 +1,4 @@
+"""Addresses of the datasets room."""
+
+app_name = "datasets"
+urlpatterns: list = []

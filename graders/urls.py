@@ -1,0 +1,4 @@
+"""Addresses of the graders room."""
+
+app_name = "graders"
+urlpatterns: list = []

@@ -1,0 +1,4 @@
+"""Addresses of the agents room."""
+
+app_name = "agents"
+urlpatterns: list = []

@@ -1,0 +1,7 @@
+"""Training runs."""
+
+from django.apps import AppConfig
+
+
+class JobsConfig(AppConfig):
+    name = "jobs"

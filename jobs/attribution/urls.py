@@ -1,0 +1,4 @@
+"""Addresses of the attribution room."""
+
+app_name = "attribution"
+urlpatterns: list = []

@@ -1,0 +1,8 @@
+"""The evaluations room as a Django app."""
+
+from django.apps import AppConfig
+
+
+class EvaluationsConfig(AppConfig):
+    name = "jobs.evaluations"
+    label = "evaluations"

@@ -1,0 +1,4 @@
+"""Addresses of the evaluations room."""
+
+app_name = "evaluations"
+urlpatterns: list = []

@@ -1,0 +1,137 @@
+"""Rollouts ordered together (batches), single rollouts and their steps."""
+
+from django.db import models
+from django.db.models import Q
+
+from datasets.models import Item
+from graders.models import GraderVersion
+from jobs.agents.models import AgentVersion, ModelEndpoint
+from rftstudio.core.models import PublicIdField
+from rftstudio.teams.models import TeamOwned
+
+
+class RolloutBatch(TeamOwned):
+    """Rollouts ordered together. An evaluation owns one, a train step owns one; a rollout never knows who asked."""
+
+    class Kind(models.TextChoices):
+        EVALUATION = "evaluation"
+        TRAIN_STEP = "train_step"
+        VALIDATION = "validation"
+        IMPORT = "import"
+        RERUN = "rerun"
+
+    public_id = PublicIdField("batch-")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    source = models.CharField(
+        max_length=64, blank=True, db_index=True, help_text="Public id of what asked: ftjob-…, evalrun_…."
+    )
+    train_step = models.PositiveIntegerField(null=True, blank=True)
+    agent_version = models.ForeignKey(AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    grader_version = models.ForeignKey(GraderVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    model = models.ForeignKey(ModelEndpoint, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    policy_label = models.CharField(
+        max_length=200, blank=True, help_text="Which weights acted, in words: base, train step 20."
+    )
+    pass_threshold = models.FloatField(default=0.5)
+    concurrency = models.PositiveIntegerField(default=64)
+    is_cancelled = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "kind", "train_step"], condition=~Q(source=""), name="batch_once_per_source_step"
+            )
+        ]
+
+
+class Rollout(models.Model):
+    """One try of one policy on one item. Natural key: batch, item, sample_index."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    class StopReason(models.TextChoices):
+        ANSWERED = "answered", "answered"
+        MAX_STEPS = "max_steps", "step limit reached"
+        MAX_TOOL_CALLS = "max_tool_calls", "tool-call limit reached"
+        MAX_TOKENS = "max_tokens", "token limit reached"
+        MAX_SECONDS = "max_seconds", "time limit reached"
+        TOOL_FAILED = "tool_failed", "a tool failed"
+        MODEL_FAILED = "model_failed", "the model failed"
+        GRADER_FAILED = "grader_failed", "the grader failed"
+        STUDIO_FAILED = "studio_failed", "Studio failed"
+        CANCELLED = "cancelled", "cancelled"
+
+    public_id = PublicIdField("roll-")
+    team = models.ForeignKey("teams.Team", on_delete=models.CASCADE, related_name="+")
+    batch = models.ForeignKey(RolloutBatch, on_delete=models.CASCADE, related_name="rollouts")
+    item = models.ForeignKey(Item, null=True, blank=True, on_delete=models.PROTECT, related_name="rollouts")
+    group_key = models.CharField(max_length=200, help_text="The item's key; the rollouts of one group share it.")
+    sample_index = models.PositiveIntegerField()
+    trace_id = models.CharField(max_length=64, unique=True, help_text="What tool and grader calls carry outside.")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    stop_reason = models.CharField(max_length=16, choices=StopReason.choices, blank=True)
+    error = models.TextField(blank=True, help_text="Why it failed, for a person; no secrets.")
+    reward = models.FloatField(null=True, blank=True, help_text="None is ungraded, which is not 0.")
+    passed = models.BooleanField(null=True, blank=True)
+    sub_rewards = models.JSONField(default=dict, blank=True)
+    grade = models.JSONField(default=dict, blank=True, help_text="The whole grade as graders.types.Grade.as_dict().")
+    advantage = models.FloatField(null=True, blank=True, help_text="As the trainer used it; None outside training.")
+    answer = models.TextField(blank=True, help_text="The final text.")
+    title = models.CharField(max_length=200, blank=True)
+    n_steps = models.PositiveIntegerField(default=0)
+    n_tool_calls = models.PositiveIntegerField(default=0)
+    n_tool_errors = models.PositiveIntegerField(default=0)
+    tool_path = models.CharField(
+        max_length=400, blank=True, help_text="Tool names in order, for ribbons and filters: a>b>answer."
+    )
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    milliseconds = models.FloatField(null=True, blank=True)
+    flags = models.JSONField(
+        default=list, blank=True, help_text="Oddities met on import or while running: {code, where, message}."
+    )
+    extra = models.JSONField(default=dict, blank=True, help_text="Fields of an imported file that have no column.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["batch", "group_key", "sample_index"], name="rollout_once_per_try"),
+            models.CheckConstraint(condition=~Q(status="done") | ~Q(stop_reason=""), name="rollout_done_has_reason"),
+        ]
+        indexes = [
+            models.Index(fields=["team", "-id"]),
+            models.Index(fields=["batch", "status"]),
+            models.Index(fields=["team", "reward", "id"]),
+        ]
+
+
+class Step(models.Model):
+    """One turn: a policy message and the tool results it caused."""
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="steps")
+    index = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    reasoning = models.TextField(blank=True)
+    tool_calls = models.JSONField(
+        default=list, blank=True, help_text="Calls with their results; see jobs/rollouts/engine/types.py."
+    )
+    finish_reason = models.CharField(max_length=24, blank=True)
+    input_tokens = models.PositiveIntegerField(default=0)
+    output_tokens = models.PositiveIntegerField(default=0)
+    logprob_sum = models.FloatField(null=True, blank=True, help_text="Sum over the policy's tokens, nats.")
+    entropy_mean = models.FloatField(null=True, blank=True, help_text="Mean over the policy's tokens, nats.")
+    step_reward = models.FloatField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    milliseconds = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rollout", "index"], name="step_once")]

@@ -1,0 +1,4 @@
+"""Addresses of the rollouts room."""
+
+app_name = "rollouts"
+urlpatterns: list = []

@@ -1,0 +1,4 @@
+"""Addresses of the jobs room."""
+
+app_name = "jobs"
+urlpatterns: list = []

@@ -1,0 +1,4 @@
+"""Addresses of the REST doors."""
+
+app_name = "api"
+urlpatterns: list = []

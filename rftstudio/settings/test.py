@@ -1,0 +1,21 @@
+"""What the tests run with. Needs no environment at all; DATABASE_URL may name a real PostgreSQL."""
+
+import tempfile
+from pathlib import Path
+
+from rftstudio.settings.base import *  # noqa: F403
+from rftstudio.settings.base import DATABASES
+
+SECRET_KEY = "a key for tests only, never used to serve"
+ALLOWED_HOSTS = ["*"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+AXES_ENABLED = False
+_scratch = Path(tempfile.mkdtemp(prefix="studio-test-"))
+VAR_DIR = _scratch
+MEDIA_ROOT = _scratch / "media"
+RUNS_DIR = _scratch / "runs"
+# A file, not :memory:, because live-server and thread tests share it between connections.
+if "sqlite3" in DATABASES["default"]["ENGINE"]:
+    DATABASES["default"]["TEST"] = {"NAME": str(_scratch / "test.sqlite3")}
+CELERY_TASK_ALWAYS_EAGER = False
+CELERY_BROKER_URL = "memory://"

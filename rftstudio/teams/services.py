@@ -1,0 +1,48 @@
+"""Writes about teams, members, keys; and the audit line every other service writes."""
+
+from typing import Any
+
+from django.db import models, transaction
+from django.utils.text import slugify
+
+from rftstudio.core.errors import Conflict
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import ApiKey, AuditEvent, Membership, Role, Team, User, hash_key
+from rftstudio.teams.permissions import Permission, check_can
+
+
+def audit(actor: Actor, verb: str, obj: models.Model | None = None, **data: Any) -> AuditEvent:
+    """Note one write. `data` must hold no secrets."""
+    return AuditEvent.objects.create(
+        team=actor.team,
+        user=actor.user,
+        api_key=actor.api_key,
+        verb=verb,
+        object_type=obj._meta.model_name if obj else "",
+        object_id=str(getattr(obj, "public_id", obj.pk)) if obj else "",
+        data=data,
+    )
+
+
+@transaction.atomic
+def team_create(*, name: str, owner: User, time_zone: str = "UTC") -> Team:
+    """Make a team with its first owner."""
+    slug = slugify(name)[:50] or "team"
+    if Team.objects.filter(slug=slug).exists():
+        raise Conflict(f"A team named {name} exists already.", where="name", fix="Choose another name.")
+    team = Team.objects.create(name=name, slug=slug, time_zone=time_zone)
+    Membership.objects.create(team=team, user=owner, role=Role.OWNER)
+    audit(Actor(team=team, role=Role.OWNER, user=owner), "team.created", team)
+    return team
+
+
+@transaction.atomic
+def api_key_create(*, actor: Actor, name: str, role: str = Role.ENGINEER) -> tuple[ApiKey, str]:
+    """Make a key and return it with its secret, which is not stored and cannot be shown again."""
+    check_can(actor, Permission.KEY_MANAGE, team=actor.team)
+    secret = ApiKey.new_secret()
+    key = ApiKey.objects.create(
+        team=actor.team, name=name, role=role, hint=secret[-4:], digest=hash_key(secret), created_by=actor.user
+    )
+    audit(actor, "api_key.created", key, name=name, role=role)
+    return key, secret

@@ -1,0 +1,57 @@
+"""People and doors for every test. `member` is an engineer of `team`; a `stranger` belongs to another team."""
+
+import os
+
+import pytest
+
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Role
+from tests.factories.teams import MembershipFactory, TeamFactory
+
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+
+@pytest.fixture
+def team(db):
+    return TeamFactory(name="Duty desk", slug="duty-desk")
+
+
+def actor_in(team, role: str) -> Actor:
+    membership = MembershipFactory(team=team, role=role)
+    return Actor(team=team, role=role, user=membership.user)
+
+
+@pytest.fixture
+def owner(team) -> Actor:
+    return actor_in(team, Role.OWNER)
+
+
+@pytest.fixture
+def member(team) -> Actor:
+    return actor_in(team, Role.ENGINEER)
+
+
+@pytest.fixture
+def expert(team) -> Actor:
+    return actor_in(team, Role.EXPERT)
+
+
+@pytest.fixture
+def viewer(team) -> Actor:
+    return actor_in(team, Role.VIEWER)
+
+
+@pytest.fixture
+def stranger(db) -> Actor:
+    return actor_in(TeamFactory(), Role.OWNER)
+
+
+@pytest.fixture
+def client_of(client):
+    """`client_of(actor)`: a browser's door, signed in as that person."""
+
+    def signed_in(actor: Actor):
+        client.force_login(actor.user, backend="django.contrib.auth.backends.ModelBackend")
+        return client
+
+    return signed_in
