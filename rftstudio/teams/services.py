@@ -3,9 +3,10 @@
 from typing import Any
 
 from django.db import models, transaction
+from django.utils import timezone
 from django.utils.text import slugify
 
-from rftstudio.core.errors import Conflict
+from rftstudio.core.errors import Conflict, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import ApiKey, AuditEvent, Membership, Role, Team, User, hash_key
 from rftstudio.teams.permissions import Permission, check_can
@@ -46,3 +47,22 @@ def api_key_create(*, actor: Actor, name: str, role: str = Role.ENGINEER) -> tup
     )
     audit(actor, "api_key.created", key, name=name, role=role)
     return key, secret
+
+
+@transaction.atomic
+def api_key_revoke(*, actor: Actor, key: ApiKey) -> ApiKey:
+    """End a key at once. Doing it twice keeps the first moment."""
+    check_can(actor, Permission.KEY_MANAGE, team=key.team)
+    if key.revoked_at is None:
+        key.revoked_at = timezone.now()
+        key.save(update_fields=["revoked_at"])
+        audit(actor, "api_key.revoked", key, name=key.name)
+    return key
+
+
+def theme_set(*, user: User, theme: str) -> None:
+    """light, dark, or empty to follow the system."""
+    if theme not in ("", "light", "dark"):
+        raise UserError("There is no such theme.", where="theme", fix="Choose light, dark, or as the system.")
+    user.theme = theme
+    user.save(update_fields=["theme"])
