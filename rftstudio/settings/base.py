@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rftstudio.ops import broker
 from rftstudio.settings import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -45,6 +46,7 @@ INSTALLED_APPS = [
     "jobs.evaluations.apps.EvaluationsConfig",
     "jobs.apps.JobsConfig",
     "rftstudio.demo",
+    "rftstudio.ops",
 ]
 
 MIDDLEWARE = [
@@ -129,7 +131,8 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", f"redis+socket://{VAR_DIR / 'run' / 'broker.sock'}?virtual_host=0")
+STUDIO_EMBEDDED_BROKER = not env.text("CELERY_BROKER_URL", "")
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "") or broker.embedded_url(VAR_DIR)
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -139,12 +142,9 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A killed worker's message comes back after seconds, not after kombu's 100 s; the lease in our tables decides who runs.
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": env.number("STUDIO_VISIBILITY_TIMEOUT", 900),
-    "unacked_restore_interval": 2,
-    "unacked_restore_throttle": 1,
-}
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(
+    CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 900)
+)
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

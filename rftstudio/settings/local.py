@@ -11,3 +11,5 @@ if not _key_file.exists():
     _key_file.write_text(secrets.token_urlsafe(50))
 SECRET_KEY = _key_file.read_text()
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+# Static files straight from their folders: nothing to collect before the first page.
+WHITENOISE_USE_FINDERS = True
