@@ -4,6 +4,7 @@ Standard library only. All programs are started by one thread that lives as long
 leash to the thread that started the program.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -130,10 +131,8 @@ class Keeper:
             self._later(program.name, failures + 1, f"could not be started: {exc}")
             return
         self._kept[program.name] = _Kept(program, child, time.monotonic(), failures)
-        try:
+        with contextlib.suppress(ProcessLookupError):  # dead already; the next look buries it
             processes.pid_file_write(self._pid_file(program.name), processes.process_identity(child.pid))
-        except ProcessLookupError:
-            pass  # dead already; the next look buries it
 
     def _bury(self, name: str, kept: _Kept) -> None:
         del self._kept[name]
@@ -165,10 +164,8 @@ class Keeper:
 
     def _end_group(self, kept: _Kept) -> None:
         """Kill what is left of the program's session: pool children of a killed worker, for instance."""
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(kept.child.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
 
     def _pid_file(self, name: str) -> Path:
         return self.run_dir / f"{name}.pid"

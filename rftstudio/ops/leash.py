@@ -23,7 +23,7 @@ def _main() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0)
         if os.getppid() != supervisor:  # it died before the leash was on
             sys.exit(1)
-    os.execvp(argv[0], argv)
+    os.execvp(argv[0], argv)  # noqa: S606
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rftstudio.core.logs import logging_config
 from rftstudio.ops import broker
 from rftstudio.settings import env
 
@@ -10,6 +11,8 @@ VAR_DIR = Path(env.text("STUDIO_VAR_DIR", str(BASE_DIR / "var")))
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 
 DEBUG = False
+LOG_LEVEL = env.text("STUDIO_LOG_LEVEL", "INFO").upper()
+LOGGING = logging_config(as_json=False, level=LOG_LEVEL)
 ROOT_URLCONF = "rftstudio.urls"
 WSGI_APPLICATION = "rftstudio.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -50,6 +53,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "rftstudio.core.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -142,6 +146,10 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A broker that is away makes a publish fail within seconds; the sweep publishes again.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(
     CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 900)
 )
