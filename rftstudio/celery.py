@@ -1,8 +1,8 @@
-"""Celery wiring: the app, its queues and the whole beat schedule. No task bodies here."""
+"""Celery wiring: the app, its queues, the whole beat schedule, ids in its logs. No task bodies here."""
 
 import os
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "rftstudio.settings.local")
 
@@ -11,12 +11,49 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 # Sweeps look at the database and finish whatever is ready; a lost message is repaired by the next look.
+# A look that waited longer than its own interval is dropped, or a stopped worker would come back to thousands of them.
 app.conf.beat_schedule = {
-    "rollouts-sweep": {"task": "jobs.rollouts.tasks.rollouts_sweep", "schedule": 5.0},
-    "evaluations-settle": {"task": "jobs.evaluations.tasks.evaluations_settle", "schedule": 5.0},
-    "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0},
+    "rollouts-sweep": {"task": "jobs.rollouts.tasks.rollouts_sweep", "schedule": 5.0, "options": {"expires": 15.0}},
+    "evaluations-settle": {
+        "task": "jobs.evaluations.tasks.evaluations_settle",
+        "schedule": 5.0,
+        "options": {"expires": 15.0},
+    },
+    "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
 }
 app.conf.task_routes = {
     "jobs.rollouts.tasks.*": {"queue": "rollouts"},
     "jobs.tasks.*": {"queue": "training"},
 }
+
+
+@signals.setup_logging.connect
+def _keep_our_logging(**kwargs) -> None:
+    """Having a receiver is what tells Celery to leave the logging that Django has set up."""
+
+
+@signals.before_task_publish.connect
+def _carry_request_id(headers: dict | None = None, **kwargs) -> None:
+    """The request that queued a task is named in the task's log lines."""
+    import structlog
+
+    request_id = structlog.contextvars.get_contextvars().get("request_id")
+    if headers is not None and request_id:
+        headers["request_id"] = request_id
+
+
+@signals.task_prerun.connect
+def _bind_task(task_id: str, task, **kwargs) -> None:
+    import structlog
+
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(task_id=task_id, task=task.name)
+    if request_id := (task.request.get("request_id") or (task.request.headers or {}).get("request_id")):
+        structlog.contextvars.bind_contextvars(request_id=request_id)
+
+
+@signals.task_postrun.connect
+def _unbind_task(**kwargs) -> None:
+    import structlog
+
+    structlog.contextvars.clear_contextvars()

@@ -7,6 +7,8 @@ from rest_framework.views import exception_handler as drf_handler
 
 from rftstudio.core.errors import StudioError
 
+NO_KEY = "You didn't provide an API key. Send it as the header 'Authorization: Bearer YOUR_KEY'."
+
 
 def envelope(
     message: str, *, kind: str = "invalid_request_error", param: str | None = None, code: str | None = None
@@ -21,7 +23,11 @@ def exception_handler(exc: Exception, context: dict) -> Response | None:
     if isinstance(exc, Http404):
         exc = exceptions.NotFound()
     response = drf_handler(exc, context)
-    if response is not None and isinstance(exc, exceptions.APIException):
+    if response is not None and isinstance(exc, exceptions.NotAuthenticated):
+        response.data = envelope(NO_KEY)
+    elif response is not None and isinstance(exc, exceptions.AuthenticationFailed):
+        response.data = envelope(_flat(exc.detail), code="invalid_api_key")
+    elif response is not None and isinstance(exc, exceptions.APIException):
         code = exc.get_codes() if isinstance(exc.get_codes(), str) else "invalid_request_error"
         param = next(iter(exc.detail)) if isinstance(exc.detail, dict) else None
         response.data = envelope(_flat(exc.detail), param=param, code=code)

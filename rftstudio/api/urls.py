@@ -1,4 +1,12 @@
 """Addresses of the REST doors."""
 
+from django.urls import path
+
+from rftstudio.api import health, models_door, schema  # noqa: F401  schema registers itself by being read
+
 app_name = "api"
-urlpatterns: list = []
+urlpatterns = [
+    path("healthz", health.healthz, name="health"),
+    path("v1/models", models_door.model_list, name="model-list"),
+    path("v1/models/<path:name>", models_door.model_get, name="model-get"),
+]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from rftstudio.core.logs import logging_config
+from rftstudio.ops import broker
 from rftstudio.settings import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -9,6 +11,8 @@ VAR_DIR = Path(env.text("STUDIO_VAR_DIR", str(BASE_DIR / "var")))
 VAR_DIR.mkdir(parents=True, exist_ok=True)
 
 DEBUG = False
+LOG_LEVEL = env.text("STUDIO_LOG_LEVEL", "INFO").upper()
+LOGGING = logging_config(as_json=False, level=LOG_LEVEL)
 ROOT_URLCONF = "rftstudio.urls"
 WSGI_APPLICATION = "rftstudio.wsgi.application"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -45,9 +49,11 @@ INSTALLED_APPS = [
     "jobs.evaluations.apps.EvaluationsConfig",
     "jobs.apps.JobsConfig",
     "rftstudio.demo",
+    "rftstudio.ops",
 ]
 
 MIDDLEWARE = [
+    "rftstudio.core.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -130,7 +136,8 @@ X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 
-CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", f"redis+socket://{VAR_DIR / 'run' / 'broker.sock'}?virtual_host=0")
+STUDIO_EMBEDDED_BROKER = not env.text("CELERY_BROKER_URL", "")
+CELERY_BROKER_URL = env.text("CELERY_BROKER_URL", "") or broker.embedded_url(VAR_DIR)
 CELERY_RESULT_BACKEND = None
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_ACCEPT_CONTENT = ["json"]
@@ -140,12 +147,13 @@ CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-# A killed worker's message comes back after seconds, not after kombu's 100 s; the lease in our tables decides who runs.
-CELERY_BROKER_TRANSPORT_OPTIONS = {
-    "visibility_timeout": env.number("STUDIO_VISIBILITY_TIMEOUT", 900),
-    "unacked_restore_interval": 2,
-    "unacked_restore_throttle": 1,
-}
+# A broker that is away makes a publish fail within seconds; the sweep publishes again.
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
+CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(
+    CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 900)
+)
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

@@ -1,5 +1,10 @@
 """Typed readers of environment variables that name the variable when its value is bad."""
 
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
@@ -39,3 +44,15 @@ def database(name: str, default: str) -> dict:
         return _env.db_url(name, default=default)
     except (ValueError, KeyError) as exc:
         raise ImproperlyConfigured(f"{name} is not a database URL: {exc}") from exc
+
+
+def kept_secret(path: Path) -> str:
+    """A secret that is made once and kept in a file only its owner may read, also when two processes start at once."""
+    if not path.exists():
+        fresh = path.with_name(f"{path.name}.{os.getpid()}")
+        fresh.touch(mode=0o600)
+        fresh.write_text(secrets.token_urlsafe(50))
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+    return path.read_text()

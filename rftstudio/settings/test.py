@@ -14,6 +14,9 @@ _scratch = Path(tempfile.mkdtemp(prefix="studio-test-"))
 VAR_DIR = _scratch
 MEDIA_ROOT = _scratch / "media"
 RUNS_DIR = _scratch / "runs"
+STATIC_ROOT = _scratch / "static"
+STATIC_ROOT.mkdir()
+WHITENOISE_USE_FINDERS = True
 # A file, not :memory:, because live-server and thread tests share it between connections.
 if "sqlite3" in DATABASES["default"]["ENGINE"]:
     DATABASES["default"]["TEST"] = {"NAME": str(_scratch / "test.sqlite3")}
