@@ -3,6 +3,20 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+# The tools room lies below this one and owns these two; they are part of the engine's words all the same.
+from jobs.agents.tools.types import Limits, ToolResult
+
+__all__ = [
+    "Limits",
+    "PolicyError",
+    "PolicyReply",
+    "StepRecord",
+    "ToolCallRecord",
+    "ToolResult",
+    "Trajectory",
+    "trajectory_from_dict",
+]
+
 
 @dataclass
 class ToolCallRecord:
@@ -76,20 +90,6 @@ def trajectory_from_dict(data: dict[str, Any]) -> Trajectory:
     return Trajectory(**{**data, "steps": steps})
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When a rollout is ended although the policy would go on. Tokens count what the policy writes."""
-
-    max_steps: int = 10
-    max_tool_calls: int = 20
-    max_tokens: int = 8192
-    max_seconds: float = 600.0
-    max_result_bytes: int = 1_000_000
-    tool_seconds: float = 600.0
-    tool_retries: int = 3
-    parallel_tools: int = 8
-
-
 @dataclass
 class PolicyReply:
     """One answer of the policy, in the shape of a Chat Completions assistant message."""
@@ -111,14 +111,3 @@ class PolicyError(Exception):
     def __init__(self, message: str, *, transient: bool = False) -> None:
         super().__init__(message)
         self.transient = transient
-
-
-@dataclass
-class ToolResult:
-    """What a tool call came to. `fatal` ends the rollout as tool_failed (the reference's 5xx rule)."""
-
-    output: str
-    is_error: bool = False
-    fatal: bool = False
-    milliseconds: float = 0.0
-    notes: list[str] = field(default_factory=list)

@@ -1,0 +1,294 @@
+"""Outbound HTTP through one guarded client: tool servers, graders' endpoints, models, webhooks.
+
+Private, loopback, link-local, metadata and other special addresses are refused unless the operator has allowed the
+host. A name is resolved once and the connection goes to the very address that was checked, so that a second answer of
+the DNS cannot change it. Redirects are not followed but by `get`, which checks each hop. No Django at import time:
+the trainer process loads this module too.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from rftstudio.core.errors import UserError
+
+MAX_BYTES = 1_000_000
+MAX_REDIRECTS = 3
+CONNECT_SECONDS = 10.0
+#: Ranges that `ipaddress` calls global although they lead inside: NAT64 and 6to4 carry an IPv4 address.
+_TRANSLATED = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")]
+
+
+class AddressRefused(UserError):
+    """The address is not one that Studio may call."""
+
+    code = "address_refused"
+
+
+def allowed_hosts() -> frozenset[str]:
+    """Hosts the operator has opened although they are private (`STUDIO_ALLOWED_PRIVATE_HOSTS`)."""
+    from django.conf import settings
+
+    return frozenset(host.lower() for host in settings.STUDIO_ALLOWED_PRIVATE_HOSTS)
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is on the public internet, whatever notation hides it."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped:
+            ip = ip.ipv4_mapped
+        elif any(ip in network for network in _TRANSLATED) or int(ip) < 2**32:
+            return False
+    return ip.is_global and not ip.is_multicast
+
+
+def check_url(url: str, *, allowed: Iterable[str] = (), where: str = "server_url") -> None:
+    """Raise AddressRefused for an address that can be seen to be wrong without asking the DNS: used when saving."""
+    try:
+        split = urlsplit(url)
+        port = split.port
+    except ValueError as exc:
+        raise AddressRefused("This is not an address.", where=where, fix="Write https://host/path.") from exc
+    if split.scheme not in {"http", "https"} or not split.hostname:
+        raise AddressRefused(
+            "Only http and https addresses can be called.", where=where, fix="Write https://host/path."
+        )
+    if split.username or split.password:
+        raise AddressRefused(
+            "The address holds a user name or password.", where=where, fix="Put credentials into a header."
+        )
+    if port == 0:
+        raise AddressRefused("Port 0 cannot be called.", where=where, fix="Leave the port out, or correct it.")
+    host = split.hostname.lower().rstrip(".")
+    if host in allowed:
+        return
+    literal = _literal_ip(host)
+    if (
+        host == "localhost"
+        or host.endswith((".localhost", ".internal", ".local"))
+        or (literal and not is_public(literal))
+    ):
+        raise _refused(host, where)
+
+
+def _literal_ip(host: str) -> str:
+    """The IP address that a host text means, in any notation the resolver would take (127.1, 0x7f000001, …)."""
+    try:
+        return str(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        pass
+    try:
+        return socket.inet_ntoa(socket.inet_aton(host))
+    except OSError:
+        return ""
+
+
+def _refused(host: str, where: str = "server_url") -> AddressRefused:
+    return AddressRefused(
+        f"{host} is an address inside this network; Studio does not call those.",
+        where=where,
+        fix="Use a public address, or have the operator add the host to STUDIO_ALLOWED_PRIVATE_HOSTS.",
+    )
+
+
+def checked_addresses(host: str, found: Iterable[str], *, allowed: Iterable[str] = ()) -> list[str]:
+    """The addresses of a host, if all of them may be called. One private address among public ones refuses all."""
+    addresses = list(dict.fromkeys(found))
+    if host.lower().rstrip(".") not in allowed and not all(is_public(address) for address in addresses):
+        raise _refused(host)
+    return addresses
+
+
+@dataclass
+class Answer:
+    """What came back. A fault of the network is an answer too: status 0 and a `fault`."""
+
+    status: int
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""  # timeout, unreachable, refused, too_large
+    reason: str = ""  # in words, without address parameters or headers
+
+    @property
+    def is_ok(self) -> bool:
+        return not self.fault and 200 <= self.status < 300
+
+
+class OutboundClient:
+    """Asynchronous client with a connection pool; belongs to one event loop. Use as `async with`."""
+
+    def __init__(self, *, allowed: Iterable[str] = (), max_connections: int = 256) -> None:
+        import httpcore2
+
+        self.allowed = frozenset(host.lower() for host in allowed)
+        self._pool = httpcore2.AsyncConnectionPool(
+            max_connections=max_connections,
+            max_keepalive_connections=max_connections,
+            keepalive_expiry=30.0,
+            network_backend=_guarded_backend(self.allowed),
+        )
+
+    async def __aenter__(self) -> "OutboundClient":
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
+    async def post(
+        self,
+        url: str,
+        *,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 60.0,
+        max_bytes: int = MAX_BYTES,
+    ) -> Answer:
+        """POST and read the answer whole. Never raises for what the network or the other side does."""
+        return await self._send("POST", url, body, headers or {}, seconds, max_bytes)
+
+    async def get(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 60.0,
+        max_bytes: int = MAX_BYTES,
+    ) -> Answer:
+        """GET, following up to three redirects, each checked anew; headers do not follow to another host."""
+        sent = dict(headers or {})
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = await self._send("GET", url, b"", sent, seconds, max_bytes)
+            location = answer.headers.get("location", "")
+            if answer.status not in {301, 302, 303, 307, 308} or not location:
+                return answer
+            target = urljoin(url, location)
+            if urlsplit(target).netloc != urlsplit(url).netloc:
+                sent = {}
+            url = target
+        return Answer(0, fault="refused", reason="it redirects too often")
+
+    async def _send(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float, max_bytes: int
+    ) -> Answer:
+        import httpcore2
+
+        try:
+            check_url(url, allowed=self.allowed)
+            async with asyncio.timeout(seconds):
+                return await self._exchange(method, url, body, headers, max_bytes)
+        except AddressRefused as exc:
+            return Answer(0, fault="refused", reason=exc.message)
+        except (TimeoutError, httpcore2.TimeoutException):
+            return Answer(0, fault="timeout", reason=f"no answer within {seconds:.3g} s")
+        except httpcore2.UnsupportedProtocol:
+            return Answer(0, fault="refused", reason="only http and https can be called")
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as exc:
+            return Answer(0, fault="unreachable", reason=f"the connection failed ({type(exc).__name__})")
+        except (ValueError, UnicodeError) as exc:
+            return Answer(0, fault="refused", reason=f"the call cannot be sent ({type(exc).__name__})")
+
+    async def _exchange(self, method: str, url: str, body: bytes, headers: Mapping[str, str], max_bytes: int) -> Answer:
+        lines = [("Host", urlsplit(url).netloc), ("Accept", "application/json"), ("Accept-Encoding", "identity")]
+        lines += [(name, value) for name, value in headers.items() if name.lower() not in _OWN_HEADERS]
+        if method == "POST":
+            lines.append(("Content-Length", str(len(body))))
+        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in lines]
+        async with self._pool.stream(method, url, headers=encoded, content=body) as response:
+            received = bytearray()
+            found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
+            async for chunk in response.aiter_stream():
+                received += chunk
+                if len(received) > max_bytes:
+                    return Answer(
+                        response.status, fault="too_large", reason=f"the answer is larger than {max_bytes} bytes"
+                    )
+            return Answer(response.status, bytes(received), found)
+
+
+_OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "accept"}
+
+
+def _guarded_backend(allowed: frozenset[str]) -> Any:
+    """A network backend for httpcore that resolves, checks and pins. TLS still verifies the host's own name."""
+    import httpcore2
+
+    class Guarded(httpcore2.AsyncNetworkBackend):
+        def __init__(self) -> None:
+            self._inner = httpcore2.AnyIOBackend()
+
+        async def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+            limit = timeout or CONNECT_SECONDS
+            loop = asyncio.get_running_loop()
+            try:
+                rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as exc:
+                raise httpcore2.ConnectError(f"{host} cannot be resolved") from exc
+            addresses = checked_addresses(host, (row[4][0] for row in rows), allowed=allowed)
+            fault: Exception = httpcore2.ConnectError(f"{host} has no address")
+            for address in addresses:
+                try:
+                    return await self._inner.connect_tcp(address, port, limit, local_address, socket_options)
+                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as exc:
+                    fault = exc
+            raise fault
+
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+
+    return Guarded()
+
+
+def sync_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options: Any) -> Any:
+    """A synchronous httpx2.Client behind the same guard, for code in threads and for the openai SDK's http_client."""
+    import logging
+
+    import httpcore2
+    import httpx2
+
+    # At its usual level the library logs whole addresses, and their parameters may be secrets.
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    opened = frozenset(host.lower() for host in allowed)
+
+    class Guarded(httpcore2.NetworkBackend):
+        def __init__(self) -> None:
+            self._inner = httpcore2.SyncBackend()
+
+        def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+            try:
+                rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as exc:
+                raise httpcore2.ConnectError(f"{host} cannot be resolved") from exc
+            addresses = checked_addresses(host, (row[4][0] for row in rows), allowed=opened)
+            fault: Exception = httpcore2.ConnectError(f"{host} has no address")
+            for address in addresses:
+                try:
+                    return self._inner.connect_tcp(
+                        address, port, timeout or CONNECT_SECONDS, local_address, socket_options
+                    )
+                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as exc:
+                    fault = exc
+            raise fault
+
+    class GuardedTransport(httpx2.HTTPTransport):
+        def __init__(self) -> None:
+            super().__init__(trust_env=False)
+            self._pool = httpcore2.ConnectionPool(
+                ssl_context=httpx2.create_ssl_context(), network_backend=Guarded(), max_connections=64
+            )
+
+        def handle_request(self, request):
+            check_url(str(request.url), allowed=opened)
+            return super().handle_request(request)
+
+    return httpx2.Client(transport=GuardedTransport(), timeout=seconds, trust_env=False, **options)
