@@ -311,9 +311,7 @@ def _sub_rewards(graded: list[RolloutRow]) -> dict[str, float | None]:
     names = sorted({name for row in graded for name in row.sub_rewards})
     return {
         name: _mean(
-            value
-            for row in graded
-            if (value := row.sub_rewards.get(name)) is not None and math.isfinite(value)
+            value for row in graded if (value := row.sub_rewards.get(name)) is not None and math.isfinite(value)
         )
         for name in names
     }

@@ -96,7 +96,9 @@ def test_compute_metrics_is_plain_json_and_every_named_metric_is_there():
         assert metric.formula
 
 
-@pytest.mark.parametrize("n, c, k, at, hat", [(4, 2, 1, 0.5, 0.5), (4, 2, 2, 5 / 6, 1 / 6), (4, 0, 4, 0.0, 0.0), (4, 4, 4, 1, 1)])
+@pytest.mark.parametrize(
+    "n, c, k, at, hat", [(4, 2, 1, 0.5, 0.5), (4, 2, 2, 5 / 6, 1 / 6), (4, 0, 4, 0.0, 0.0), (4, 4, 4, 1, 1)]
+)
 def test_pass_at_and_pass_hat_of_small_groups_are_exact(n, c, k, at, hat):
     assert pass_at(n, c, k) == pytest.approx(at)
     assert pass_hat(n, c, k) == pytest.approx(hat)
