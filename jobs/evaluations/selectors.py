@@ -1,0 +1,262 @@
+"""Reads about evaluations: rows for the metrics, progress, facts for the verdict."""
+
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, QuerySet
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+
+from datasets.models import Item, Split
+from graders.grading import compile_grader
+from graders.validation import grader_problems
+from jobs.evaluations import readiness
+from jobs.evaluations.metrics import RolloutRow, ToolUse, compute_metrics, item_figures
+from jobs.evaluations.models import Evaluation
+from jobs.rollouts.models import Rollout, RolloutBatch, Step
+from rftstudio.core.errors import NotFound
+from rftstudio.teams.models import Team
+
+Status = Evaluation.Status
+ACTIVE = (Status.QUEUED, Status.RUNNING)
+#: Rows read when looking for fields that a grader names; more would only repeat the answer.
+CHECKED_ROWS = 5000
+_PARTS = ("dataset_version__dataset", "agent_version__agent", "grader_version__grader", "model", "batch", "team")
+
+
+def evaluation_list(*, team: Team) -> QuerySet[Evaluation]:
+    """Newest first."""
+    return Evaluation.objects.filter(team=team).select_related(*_PARTS, "created_by").order_by("-id")
+
+
+def evaluation_get(*, team: Team, public_id: str) -> Evaluation:
+    found = evaluation_list(team=team).filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("There is no such evaluation.")
+    return found
+
+
+def evaluation_find(
+    *,
+    team: Team,
+    dataset_version,
+    agent_version,
+    grader_version,
+    model,
+    split: str,
+    samples_per_item: int,
+    max_items: int | None,
+    seed: int,
+) -> Evaluation | None:
+    """The newest evaluation of exactly this order that did not fail and was not cancelled."""
+    return (
+        evaluation_list(team=team)
+        .filter(
+            dataset_version=dataset_version,
+            agent_version=agent_version,
+            grader_version=grader_version,
+            model=model,
+            split=split,
+            samples_per_item=samples_per_item,
+            max_items=max_items,
+            seed=seed,
+            status__in=[*ACTIVE, Status.SUCCEEDED],
+        )
+        .first()
+    )
+
+
+def _tool_uses(batch: RolloutBatch) -> dict[int, list[ToolUse]]:
+    uses: dict[int, list[ToolUse]] = {}
+    calls = Step.objects.filter(rollout__batch=batch).exclude(tool_calls=[]).values_list("rollout_id", "tool_calls")
+    for rollout_id, records in calls.iterator(chunk_size=2000):
+        uses.setdefault(rollout_id, []).extend(
+            ToolUse(
+                name=str(record.get("name", "")),
+                milliseconds=float(record.get("milliseconds") or 0.0),
+                is_error=bool(record.get("is_error")),
+            )
+            for record in records
+        )
+    return uses
+
+
+def batch_rows(batch: RolloutBatch, *, with_tools: bool = True) -> list[RolloutRow]:
+    """The ended rollouts of a batch as the metrics see them; queued and cancelled ones say nothing."""
+    uses = _tool_uses(batch) if with_tools else {}
+    ended = Rollout.objects.filter(batch=batch, status__in=[Rollout.Status.DONE, Rollout.Status.FAILED])
+    return [
+        RolloutRow(
+            group=row.group_key,
+            reward=row.reward,
+            passed=row.passed,
+            status=row.status,
+            stop_reason=row.stop_reason,
+            error=row.error or str((row.grade or {}).get("details") or ""),
+            steps=row.n_steps,
+            tools=tuple(uses.get(row.pk, ())),
+            input_tokens=row.input_tokens,
+            output_tokens=row.output_tokens,
+            milliseconds=row.milliseconds,
+            cost_usd=None if row.cost_usd is None else float(row.cost_usd),
+            sub_rewards=row.sub_rewards or {},
+            title=row.title,
+        )
+        for row in ended.order_by("id").iterator(chunk_size=2000)
+    ]
+
+
+def evaluation_metrics(evaluation: Evaluation) -> dict[str, Any]:
+    """Stored once it ended; computed from what is there while it runs."""
+    if evaluation.metrics:
+        return evaluation.metrics
+    return compute_metrics(batch_rows(evaluation.batch), pass_threshold=evaluation.pass_threshold)
+
+
+def evaluation_items(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """One line for each item, for the variance plot."""
+    rows = batch_rows(evaluation.batch, with_tools=False)
+    return [asdict(figures) for figures in item_figures(rows, pass_threshold=evaluation.pass_threshold)]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an evaluation is. `minutes_left` None when nothing is known yet."""
+
+    ended: int
+    total: int
+    failed: int
+    running: int
+    seconds_left: float | None
+    stalled_since: Any = None
+
+
+def evaluation_progress(evaluation: Evaluation) -> Progress:
+    counts = dict(
+        Rollout.objects.filter(batch=evaluation.batch).values_list("status").annotate(n=Count("id")).order_by()
+    )
+    ended = counts.get("done", 0) + counts.get("failed", 0)
+    total, left = sum(counts.values()), None
+    if ended and evaluation.started_at and evaluation.status in ACTIVE:
+        spent = (timezone.now() - evaluation.started_at).total_seconds()
+        left = spent / ended * (total - ended)
+    return Progress(ended, total, counts.get("failed", 0), counts.get("running", 0), left)
+
+
+def address(name: str, *args: Any, query: str = "") -> str:
+    """The page's address, or nothing where this installation has no such page."""
+    try:
+        return reverse(name, args=args) + (f"?{query}" if query else "")
+    except NoReverseMatch:
+        return ""
+
+
+def _has_path(data: Any, path: str) -> bool:
+    for part in path.replace("[", ".").replace("]", "").split("."):
+        if isinstance(data, dict) and part in data:
+            data = data[part]
+        elif isinstance(data, list) and part.isdigit() and int(part) < len(data):
+            data = data[int(part)]
+        else:
+            return False
+    return data is not None
+
+
+def missing_fields(evaluation: Evaluation) -> tuple[dict[str, int], int]:
+    """Item fields that the grader names, with the number of train and test rows that lack them; rows looked at."""
+    compiled = compile_grader(evaluation.grader_version.config)
+    try:
+        paths = sorted(name.removeprefix("item.") for name in compiled.variables() if name.startswith("item."))
+    finally:
+        compiled.close()
+    if not paths:
+        return {}, 0
+    splits = {Split.TRAIN, Split.VALIDATION, evaluation.split}
+    items = Item.objects.filter(version=evaluation.dataset_version, split__in=splits).order_by("position")
+    missing, checked = dict.fromkeys(paths, 0), 0
+    for item in items[:CHECKED_ROWS].iterator(chunk_size=1000):
+        data, checked = item.data, checked + 1
+        for path in paths:
+            missing[path] += not _has_path(data, path)
+    return {f"item.{path}": count for path, count in missing.items() if count}, checked
+
+
+def leaked_items(evaluation: Evaluation) -> int:
+    """Items of the validation and test splits whose content also stands in the train split."""
+    items = Item.objects.filter(version=evaluation.dataset_version)
+    train = items.filter(split=Split.TRAIN).values("digest")
+    return items.exclude(split=Split.TRAIN).filter(digest__in=train).count()
+
+
+def _urls(evaluation: Evaluation) -> dict[str, str]:
+    team, source = evaluation.team.slug, f"source={evaluation.public_id}"
+    agent, grader = evaluation.agent_version.agent, evaluation.grader_version.grader
+    again = (
+        f"dataset={evaluation.dataset_version.public_id}&agent={evaluation.agent_version.public_id}"
+        f"&split={evaluation.split}&samples=4"
+    )
+    return {
+        "agent": address("agents:agent-detail", team, agent.public_id),
+        "models": address("agents:model-list", team),
+        "tools": address("agents:tool-list", team),
+        "grader": address("graders:grader-detail", team, grader.public_id),
+        "dataset": address("datasets:version-detail", team, evaluation.dataset_version.public_id),
+        "rollouts": address("rollouts:rollout-list", team, query=source),
+        "failed": address("rollouts:rollout-list", team, query=f"{source}&error=1"),
+        "again": address("evaluations:evaluation-new", team, query=again),
+    }
+
+
+def readiness_facts(evaluation: Evaluation) -> readiness.Facts:
+    """What the checks look at, read now."""
+    counts = dict(
+        Item.objects.filter(version=evaluation.dataset_version).values_list("split").annotate(n=Count("id")).order_by()
+    )
+    finished = Evaluation.objects.filter(
+        team=evaluation.team,
+        dataset_version__dataset=evaluation.dataset_version.dataset,
+        status=Status.SUCCEEDED,
+        agent_version__agent=evaluation.agent_version.agent,
+    )
+    problems = [
+        f"{problem.message} ({problem.path})"
+        for problem in grader_problems(evaluation.grader_version.config)
+        if problem.level == "error"
+    ]
+    missing, checked = ({}, 0) if problems else missing_fields(evaluation)
+    metrics = evaluation_metrics(evaluation)
+    tricks = metrics.get("gaming") or {}
+    return readiness.Facts(
+        metrics=metrics,
+        is_finished=evaluation.status == Status.SUCCEEDED,
+        train_items=counts.get(Split.TRAIN, 0),
+        validation_items=counts.get(Split.VALIDATION, 0),
+        leaked_items=leaked_items(evaluation),
+        missing_fields=missing,
+        checked_rows=checked,
+        grader_problems=problems,
+        versions_measured=finished.values("agent_version").distinct().count(),
+        other_graders=finished.exclude(grader_version__grader=evaluation.grader_version.grader).count(),
+        is_trainable=evaluation.model.is_trainable,
+        model_name=evaluation.model.name,
+        tricks_tried=tricks.get("tried"),
+        tricks_passed=tricks.get("passed", []),
+        urls=_urls(evaluation),
+    )
+
+
+def readiness_of(evaluation: Evaluation) -> dict[str, Any]:
+    """The verdict, computed from what is true now."""
+    return readiness.verdict(readiness.readiness_lines(readiness_facts(evaluation)))
+
+
+def evaluations_unsettled() -> QuerySet[Evaluation]:
+    """Over all teams: what the sweep looks at."""
+    return Evaluation.objects.filter(status__in=ACTIVE).select_related(*_PARTS).order_by("id")
+
+
+def recent_rate(evaluation: Evaluation, *, minutes: int = 2) -> int:
+    """Rollouts that ended in the last minutes; 0 for a while means it stalls."""
+    since = timezone.now() - timedelta(minutes=minutes)
+    return Rollout.objects.filter(batch=evaluation.batch, started_at__gte=since, status="done").count()
