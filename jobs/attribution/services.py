@@ -1,0 +1,119 @@
+"""Writes of credit: compute the methods for stored rollouts and keep the result."""
+
+from collections.abc import Iterable, Sequence
+
+from django.db import transaction
+
+from jobs.attribution.convert import stored_rollouts
+from jobs.attribution.methods.registry import METHODS, STORED_GROUP, compute_each
+from jobs.attribution.models import RolloutCredit
+from jobs.attribution.types import Credit, CreditRollout
+from jobs.rollouts.models import Rollout, RolloutBatch
+from rftstudio.core.errors import UserError
+
+#: Methods that see one group at a time; the others learn from all rollouts given to them.
+GROUP_ONLY = ("uniform", "returns_to_go", "divergence", "anchor_state")
+#: `prefix_value` learns from at most this many rollouts around the ones asked for.
+LEARN_FROM = 2048
+_WRITE = 500
+_FIELDS = ("id", "batch_id", "group_key", "reward", "sample_index")
+
+
+def attribution_compute(
+    *, rollouts: Iterable[Rollout] | RolloutBatch, methods: Sequence[str] | None = None
+) -> dict[str, int]:
+    """Credit the steps of these rollouts, or of a whole batch, and store it: `{method: rollouts credited}`.
+
+    Groups are completed from the database, so any selection gives the credits that the whole batch would. Running it
+    again replaces what it stored; rollouts that cannot be credited keep no row.
+    """
+    chosen = list(methods or STORED_GROUP)
+    if unknown := [key for key in chosen if key not in METHODS]:
+        raise UserError(f"There is no method named {unknown[0]}.", where="methods", fix=f"Use {', '.join(METHODS)}.")
+    wanted = _wanted(rollouts)
+    if not wanted:
+        return dict.fromkeys(chosen, 0)
+    keys = {(rollout.batch_id, rollout.group_key) for rollout in wanted}
+    mine = _load(keys)
+    near = stored_rollouts(mine)
+    plain = near
+    if set(chosen) - set(GROUP_ONLY):
+        plain = near + stored_rollouts(_around(mine))
+    asked = {rollout.pk for rollout in mine}
+    counts: dict[str, int] = {}
+    for method in chosen:
+        given = near if method in GROUP_ONLY else plain
+        counts[method] = _store(method, given, compute_each(method, given), asked)
+    return counts
+
+
+def _wanted(rollouts: Iterable[Rollout] | RolloutBatch) -> list[Rollout]:
+    if isinstance(rollouts, RolloutBatch):
+        return list(rollouts.rollouts.only("id", "batch_id", "group_key"))
+    return list(rollouts)
+
+
+def _load(keys: set[tuple[int, str]]) -> list[Rollout]:
+    """All rollouts of the groups asked for, with their steps."""
+    batches, names = {batch for batch, _ in keys}, {name for _, name in keys}
+    rows = Rollout.objects.filter(batch_id__in=batches).prefetch_related("steps").only(*_FIELDS).order_by("id")
+    if len(names) <= _WRITE:
+        rows = rows.filter(group_key__in=names)
+    return [rollout for rollout in rows if (rollout.batch_id, rollout.group_key) in keys]
+
+
+def _around(mine: list[Rollout]) -> list[Rollout]:
+    """Graded rollouts to learn from: the same batches first, then the same source at the nearest train steps."""
+    if not mine or len(mine) >= LEARN_FROM:
+        return []
+    batch = mine[0].batch
+    related = RolloutBatch.objects.filter(team=batch.team_id, kind=batch.kind)
+    related = related.filter(source=batch.source) if batch.source else related.filter(pk=batch.pk)
+    here = {rollout.batch_id for rollout in mine}
+    order = sorted(
+        related.values_list("pk", "train_step"),
+        key=lambda row: (row[0] not in here, abs((row[1] or 0) - (batch.train_step or 0)), row[0]),
+    )
+    known, found = {rollout.pk for rollout in mine}, []
+    for number, _ in order:
+        room = LEARN_FROM - len(mine) - len(found)
+        if room <= 0:
+            break
+        rows = Rollout.objects.filter(batch=number, reward__isnull=False).exclude(pk__in=known)
+        found += rows.prefetch_related("steps").only(*_FIELDS).order_by("id")[:room]
+    return found
+
+
+@transaction.atomic
+def _store(method: str, given: list[CreditRollout], found: list[Credit | None], asked: set[int]) -> int:
+    rows, gone = [], []
+    for rollout, credit in zip(given, found, strict=True):
+        key = int(rollout.rollout)
+        if key not in asked:
+            continue
+        if credit is None:
+            gone.append(key)
+            continue
+        rows.append(
+            RolloutCredit(
+                rollout_id=key,
+                method=method,
+                baseline=credit.baseline,
+                credits=credit.credits,
+                low=credit.low,
+                high=credit.high,
+                support=credit.support,
+                is_complete=credit.is_complete,
+                detail={"steps": credit.detail},
+            )
+        )
+    for start in range(0, len(gone), _WRITE):
+        RolloutCredit.objects.filter(method=method, rollout_id__in=gone[start : start + _WRITE]).delete()
+    RolloutCredit.objects.bulk_create(
+        rows,
+        batch_size=_WRITE,
+        update_conflicts=True,
+        unique_fields=["rollout", "method"],
+        update_fields=["baseline", "credits", "low", "high", "support", "is_complete", "detail", "computed_at"],
+    )
+    return len(rows)
