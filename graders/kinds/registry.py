@@ -1,8 +1,20 @@
 """All kinds by their `type`, in the order in which they are offered."""
 
-from graders.kinds import confined, multi, numeric, python, set_f1, steps, string_check, text_similarity, tool_calls
+from graders.kinds import (
+    confined,
+    endpoint,
+    multi,
+    numeric,
+    python,
+    set_f1,
+    steps,
+    string_check,
+    text_similarity,
+    tool_calls,
+)
 from graders.kinds.base import Kind
 from graders.kinds.budgets import TOKEN_BUDGET, TOOL_BUDGET
+from graders.kinds.model_judges import LABEL_MODEL, SCORE_MODEL
 
 _ALL = (
     multi.KIND,
@@ -10,7 +22,10 @@ _ALL = (
     numeric.KIND,
     text_similarity.KIND,
     set_f1.KIND,
+    SCORE_MODEL,
+    LABEL_MODEL,
     python.KIND,
+    endpoint.KIND,
     tool_calls.KIND,
     TOOL_BUDGET,
     TOKEN_BUDGET,

@@ -7,6 +7,7 @@ from typing import Any
 
 #: 1,234.50 · −12 · .5 · 3e-4; plain digits only, so "nan", "1_000" and full-width digits are no numbers.
 NUMBER = re.compile(r"[-+−]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
+_PLAIN = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?", re.ASCII)
 _AROUND = re.compile(
     r"^[\s$€£¥%*`'\"=]*(?:[A-Z]{3}\b)?[\s$€£¥]*|[\s%$€£¥.*`'\"]*(?:\b[A-Z]{3}\b)?[\s.%*`'\"]*$", re.ASCII
 )
@@ -14,6 +15,8 @@ _AROUND = re.compile(
 
 def number_in(text: str, where: str = "whole") -> float | None:
     """The number a text is ("whole", with a currency, per cent sign or thousands allowed), or its last or only one."""
+    if _PLAIN.fullmatch(text):
+        return _to_float(text)
     text = text.replace("\u00a0", " ").strip()
     if where == "whole":
         bare = _AROUND.sub("", text)
