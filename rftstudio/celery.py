@@ -12,6 +12,7 @@ app.autodiscover_tasks()
 
 # Sweeps look at the database and finish whatever is ready; a lost message is repaired by the next look.
 app.conf.beat_schedule = {
+    "imports-sweep": {"task": "datasets.tasks.imports_sweep", "schedule": 30.0},
     "rollouts-sweep": {"task": "jobs.rollouts.tasks.rollouts_sweep", "schedule": 5.0},
     "evaluations-settle": {"task": "jobs.evaluations.tasks.evaluations_settle", "schedule": 5.0},
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0},
