@@ -13,6 +13,7 @@ app.autodiscover_tasks()
 # Sweeps look at the database and finish whatever is ready; a lost message is repaired by the next look.
 # A look that waited longer than its own interval is dropped, or a stopped worker would come back to thousands of them.
 app.conf.beat_schedule = {
+    "imports-sweep": {"task": "datasets.tasks.imports_sweep", "schedule": 30.0, "options": {"expires": 90.0}},
     "rollouts-sweep": {"task": "jobs.rollouts.tasks.rollouts_sweep", "schedule": 5.0, "options": {"expires": 15.0}},
     "evaluations-settle": {
         "task": "jobs.evaluations.tasks.evaluations_settle",

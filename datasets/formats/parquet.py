@@ -1,0 +1,89 @@
+"""Parquet, by pyarrow, which is an optional extra because it is heavy."""
+
+import base64
+import datetime
+import decimal
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from datasets.formats.base import BadLine, Blank, Cursor, FileFacts, FileRefused, Row
+from datasets.formats.delimited import STRUCTURED
+from datasets.formats.strict_json import canonical_bytes, dumps
+
+MISSING = "Reading Parquet needs pyarrow, which this installation does not have."
+MISSING_FIX = "Install it with `pip install rft-studio[parquet]`, or save the file as JSONL or CSV."
+
+
+def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | BadLine | Blank]:
+    """Rows after the first `cursor.records`; a row's number stands for its line."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as exc:
+        raise FileRefused("parquet_missing", MISSING, MISSING_FIX) from exc
+    try:
+        table = pyarrow.parquet.ParquetFile(stream)
+        batches = table.iter_batches(batch_size=256)
+        number = 0
+        for batch in batches:
+            if number + batch.num_rows <= cursor.records:
+                number += batch.num_rows
+                continue
+            for record in batch.to_pylist():
+                number += 1
+                if number > cursor.records:
+                    yield _row(record, number)
+    except pyarrow.ArrowException as exc:
+        raise FileRefused(
+            "bad_parquet", f"The Parquet file cannot be read: {exc}", "It may be cut. Write or fetch it again."
+        ) from exc
+
+
+def _row(record: dict[str, Any], number: int) -> Row | BadLine:
+    try:
+        value = {name: _json(cell) for name, cell in record.items()}
+    except ValueError as exc:
+        return BadLine(number, 1, "nan_literal", f"Row {number} holds {exc}, which is not JSON.",
+                       "Write null, or leave the field out.", number)  # fmt: skip
+    for name in STRUCTURED:
+        _open_structured(value, name)
+    return Row(number, dumps(value), value, canonical_bytes(value), number)
+
+
+def _open_structured(value: dict[str, Any], name: str) -> None:
+    """Tools and messages are often kept as JSON text, because Parquet wants one shape for all rows."""
+    cell = value.get(name)
+    if cell is None:
+        value.pop(name, None)
+    elif isinstance(cell, str) and cell.lstrip()[:1] == "[":
+        try:
+            value[name] = json.loads(cell)
+        except ValueError:
+            return
+    elif isinstance(cell, list) and name == "messages":
+        value[name] = [_without_nulls(message) for message in cell]
+
+
+def _without_nulls(message: Any) -> Any:
+    """A struct column gives every message every key; null ones (but for content) were never there."""
+    if not isinstance(message, dict):
+        return message
+    return {key: inner for key, inner in message.items() if inner is not None or key == "content"}
+
+
+def _json(cell: Any) -> Any:
+    if isinstance(cell, float) and not math.isfinite(cell):
+        raise ValueError("NaN" if math.isnan(cell) else "Infinity")
+    if isinstance(cell, dict):
+        return {str(key): _json(inner) for key, inner in cell.items()}
+    if isinstance(cell, (list, tuple)):
+        return [_json(inner) for inner in cell]
+    if isinstance(cell, (datetime.datetime, datetime.date, datetime.time)):
+        return cell.isoformat()
+    if isinstance(cell, (decimal.Decimal, datetime.timedelta)):
+        return str(cell)
+    if isinstance(cell, bytes):
+        return base64.b64encode(cell).decode()
+    return cell

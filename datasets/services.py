@@ -1,0 +1,344 @@
+"""Writes of files, datasets and versions. Repairs of a draft are in repairs.py; labels in labelling/."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from django.core.files import File
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+from django.utils.text import slugify
+
+from datasets import hashing, importing, readers, repeats, reports, selectors, tasks
+from datasets.errors import VersionFrozen, VersionNotReady
+from datasets.formats.base import FileRefused
+from datasets.models import Dataset, DatasetVersion, FileImport, Item, SourceFile, Split
+from datasets.row_mapping import TARGETS
+from datasets.row_stats import Stats
+from datasets.splitting import assign_splits
+from rftstudio.core.errors import Conflict, NotFound, UserError
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.services import audit
+
+MAX_FILE_BYTES = 4 * 1024**3
+SILENT_AFTER = timedelta(seconds=60)
+
+
+class _Hashed:
+    """Reads through to the upload and takes its hash and length on the way, so that it is read once."""
+
+    def __init__(self, content: BinaryIO) -> None:
+        self.content, self.sha, self.size = content, hashlib.sha256(), 0
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self.content.read(size)
+        self.sha.update(piece)
+        self.size += len(piece)
+        if self.size > MAX_FILE_BYTES:
+            raise UserError("The file is larger than 4 GiB.", where="file", fix="Split it and import the parts.")
+        return piece
+
+    def chunks(self, size: int = 1024 * 1024):
+        while piece := self.read(size):
+            yield piece
+
+
+class _Upload(File):
+    def chunks(self, chunk_size: int | None = None):
+        return self.file.chunks()
+
+
+def source_file_upload(*, actor: Actor, filename: str, content: BinaryIO, purpose: str = "fine-tune") -> SourceFile:
+    """Keep the bytes as they come, in constant memory."""
+    check_can(actor, Permission.DATASET_EDIT, team=actor.team)
+    name = PurePath(filename.replace("\\", "/").replace("\x00", "")).name[:255] or "upload"
+    hashed = _Hashed(content)
+    row = SourceFile(team=actor.team, created_by=actor.user, filename=name, bytes=0, purpose=purpose)
+    stored = f"{row.public_id}{PurePath(name).suffix[:12]}"
+    row.content.save(stored, _Upload(hashed, name=stored), save=False)
+    row.bytes, row.sha256 = hashed.size, hashed.sha.hexdigest()
+    with transaction.atomic():
+        row.save()
+        audit(actor, "source_file.uploaded", row, filename=name, bytes=row.bytes)
+    return row
+
+
+@transaction.atomic
+def dataset_create(*, actor: Actor, name: str) -> Dataset:
+    """Start a named line of versions."""
+    check_can(actor, Permission.DATASET_EDIT, team=actor.team)
+    name = " ".join(name.split())
+    if not name or len(name) > 120:
+        raise UserError("A dataset needs a name of at most 120 characters.", where="name", fix="Choose a name.")
+    slug = slugify(name)[:120] or hashlib.sha256(name.encode()).hexdigest()[:12]
+    if Dataset.objects.filter(team=actor.team, slug=slug).exists():
+        raise Conflict(f"There is a dataset named {name} already.", where="name", fix="Choose another name.")
+    dataset = Dataset.objects.create(team=actor.team, created_by=actor.user, name=name, slug=slug)
+    audit(actor, "dataset.created", dataset, name=name)
+    return dataset
+
+
+def dataset_version_import(
+    *,
+    actor: Actor,
+    dataset: Dataset,
+    source_file: SourceFile,
+    mapping: dict[str, str] | None = None,
+    add_to: DatasetVersion | None = None,
+    on_progress: Callable[[dict[str, Any]], None] | None = None,
+) -> DatasetVersion:
+    """Import the file to its end, in this process, as a new version or into the draft `add_to`.
+
+    An import of the same bytes that was interrupted is taken up where it stopped. A file that is no data leaves a
+    version with status failed, whose report says what the file is.
+    """
+    started = dataset_version_import_start(
+        actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, add_to=add_to, queue=False
+    )
+    file_import_run(file_import_id=started.pk, on_progress=on_progress)
+    started.version.refresh_from_db()
+    return started.version
+
+
+@transaction.atomic
+def dataset_version_import_start(
+    *,
+    actor: Actor,
+    dataset: Dataset,
+    source_file: SourceFile,
+    mapping: dict[str, str] | None = None,
+    add_to: DatasetVersion | None = None,
+    queue: bool = True,
+) -> FileImport:
+    """Make the version and queue its import; an unfinished import of the same bytes is returned instead."""
+    check_can(actor, Permission.DATASET_EDIT, team=dataset.team)
+    if source_file.team_id != dataset.team_id:
+        raise NotFound("There is nothing at this address.")
+    mapping = {target: column for target, column in (mapping or {}).items() if column}
+    _check_mapping(mapping)
+    Dataset.objects.select_for_update().get(pk=dataset.pk)
+    waiting = _unfinished(dataset, source_file, mapping)
+    if waiting is None:
+        version = _version_for_import(actor, dataset, source_file, add_to)
+        waiting = FileImport.objects.create(
+            version=version, source_file=source_file, mapping=mapping, first_position=version.item_count
+        )
+        audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
+    if queue:
+        tasks.dataset_version_import.delay_on_commit(waiting.pk)
+    return waiting
+
+
+def _check_mapping(mapping: dict[str, str]) -> None:
+    unknown = mapping.keys() - set(TARGETS)
+    if unknown or (mapping and "prompt" not in mapping):
+        raise UserError(
+            f"A mapping names {', '.join(TARGETS)}, and always a prompt.",
+            where="mapping",
+            fix="Choose the question's column.",
+        )
+
+
+def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str]) -> FileImport | None:
+    return (
+        FileImport.objects.filter(
+            version__dataset=dataset, source_file__sha256=source_file.sha256, status=FileImport.Status.RUNNING,
+            mapping=mapping,
+        )
+        .select_related("version", "source_file")
+        .last()
+    )  # fmt: skip
+
+
+def _version_for_import(
+    actor: Actor, dataset: Dataset, source_file: SourceFile, add_to: DatasetVersion | None
+) -> DatasetVersion:
+    if add_to is None:
+        return version_start(
+            actor=actor, dataset=dataset, source_file=source_file, status=DatasetVersion.Status.IMPORTING
+        )
+    check_draft(add_to)
+    if add_to.dataset_id != dataset.pk:
+        raise NotFound("There is nothing at this address.")
+    DatasetVersion.objects.filter(pk=add_to.pk).update(status=DatasetVersion.Status.IMPORTING, progress={})
+    return DatasetVersion.objects.get(pk=add_to.pk)
+
+
+def version_start(
+    *, actor: Actor, dataset: Dataset, source_file: SourceFile | None = None, status: str = DatasetVersion.Status.DRAFT
+) -> DatasetVersion:
+    """The next number of the line. For the services of this room, after their check of rights."""
+    last = dataset.versions.aggregate(last=Max("number"))["last"] or 0
+    return DatasetVersion.objects.create(
+        team=dataset.team,
+        created_by=actor.user,
+        dataset=dataset,
+        number=last + 1,
+        status=status,
+        source_file=source_file,
+    )
+
+
+def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any]], None] | None = None) -> bool:
+    """Bring an import to its end. Safe to call twice and at once; False means that another process does it."""
+    file_import = FileImport.objects.select_related("version", "source_file").get(pk=file_import_id)
+    if file_import.status != FileImport.Status.RUNNING:
+        return True
+    try:
+        _look_at_file(file_import)
+        importing.run(file_import, on_progress)
+    except FileRefused as refused:
+        importing.refuse(file_import, refused)
+    except importing.Overtaken:
+        return False
+    _import_finish(file_import)
+    return True
+
+
+def _look_at_file(file_import: FileImport) -> None:
+    """Name the format and settle the mapping, once."""
+    if file_import.facts:
+        return
+    with file_import.source_file.content.open("rb") as stream:
+        facts = readers.facts_of(stream, file_import.source_file.filename)
+        first = readers.first_rows(stream, facts, 20)
+        if facts.format == "json_array":
+            facts.notes.append("json_array")
+        if file_import.mapping:
+            _check_columns(file_import.mapping, {name for row in first for name in row.value})
+        elif suggested := readers.suggested_mapping(first, facts):
+            file_import.mapping = suggested
+            facts.notes.append("column_mapped")
+    file_import.facts = asdict(facts)
+    file_import.save(update_fields=["facts", "mapping"])
+
+
+def _check_columns(mapping: dict[str, str], columns: set[str]) -> None:
+    missing = [column for column in mapping.values() if column not in columns]
+    if missing and columns:
+        raise FileRefused(
+            "unknown_column",
+            f"The file has no column {missing[0]!r}. It has {', '.join(sorted(columns)[:20])}.",
+            "Choose one of these columns.",
+        )
+
+
+def _import_finish(file_import: FileImport) -> None:
+    """Settle splits, repeats, report and hash; runs once, whoever comes first."""
+    file_import.refresh_from_db()
+    version, stats = file_import.version, Stats(file_import.stats)
+    is_refused = file_import.status == FileImport.Status.FAILED
+    found = repeats.repeats_find(version)
+    report = reports.report_make(file_import, repeats.repeated_lines(found, file_import.first_position))
+    count = file_import.first_position + file_import.item_count
+    with transaction.atomic():
+        if 0 < sum(stats.splits.values()) < stats.rows:
+            Item.objects.filter(version=version, position__gte=file_import.first_position).update(split=Split.TRAIN)
+        FileImport.objects.filter(pk=file_import.pk).update(
+            status=FileImport.Status.FAILED if is_refused else FileImport.Status.DONE, report=report
+        )
+        whole = Stats()
+        for each in version.imports.all():
+            whole.merge(Stats(each.stats))
+        failed = is_refused and count == 0
+        DatasetVersion.objects.filter(pk=version.pk, status=DatasetVersion.Status.IMPORTING).update(
+            status=DatasetVersion.Status.FAILED if failed else DatasetVersion.Status.DRAFT,
+            item_count=count,
+            content_hash=_hash_after(version, file_import),
+            report=report,
+            stats=whole.summary() | {"repeats": found},
+        )
+
+
+def _hash_after(version: DatasetVersion, file_import: FileImport) -> str:
+    return file_import.content_hash or hashing.EMPTY if file_import.first_position == 0 else content_hash_of(version)
+
+
+def content_hash_of(version: DatasetVersion) -> str:
+    """SHA-256 chained over the items' digests in order; splits and labels beside the rows do not count."""
+    digests = Item.objects.filter(version=version).order_by("position").values_list("digest", flat=True)
+    return hashing.chain("", digests.iterator(chunk_size=5000))
+
+
+def imports_sweep() -> int:
+    """Queue again the imports that nobody has moved for a minute."""
+    silent = FileImport.objects.filter(
+        status=FileImport.Status.RUNNING, updated_at__lt=timezone.now() - SILENT_AFTER
+    ).values_list("pk", flat=True)
+    for file_import_id in silent:
+        tasks.dataset_version_import.delay(file_import_id)
+    return len(silent)
+
+
+def check_draft(version: DatasetVersion) -> None:
+    """Raise unless the version may be changed."""
+    status = DatasetVersion.objects.values_list("status", flat=True).get(pk=version.pk)
+    if status == DatasetVersion.Status.FROZEN:
+        raise VersionFrozen(f"{version} is frozen.", fix="Make a new version from it and change that.")
+    if status != DatasetVersion.Status.DRAFT:
+        raise Conflict(f"{version} is {status}.", fix="Wait until the import has ended.")
+
+
+@transaction.atomic
+def dataset_version_split(
+    *, actor: Actor, version: DatasetVersion, shares: dict[str, float], seed: int = 0, group_field: str = ""
+) -> DatasetVersion:
+    """Deal the items to train, validation and test by share. Equal conversations, and items with the same value of
+    `group_field`, stay on one side."""
+    check_can(actor, Permission.DATASET_EDIT, team=version.team)
+    check_draft(version)
+    if not shares or shares.keys() - set(Split.values) or any(share < 0 for share in shares.values()):
+        raise UserError(
+            "Shares name train, validation and test, none below zero.", where="shares", fix="Check the shares."
+        )
+    if not 0.999 <= sum(shares.values()) <= 1.001:
+        raise UserError("The shares do not add up to 1.", where="shares", fix="Let them add up to 100 %.")
+    sides = assign_splits(_grouped(version, group_field), shares, seed)
+    for split, ids in sides.items():
+        for start in range(0, len(ids), 900):
+            Item.objects.filter(pk__in=ids[start : start + 900]).update(split=split)
+    version.stats = version.stats | {"repeats": repeats.repeats_find(version)}
+    version.save(update_fields=["stats", "updated_at"])
+    audit(actor, "dataset_version.split", version, shares=shares, seed=seed, group_field=group_field)
+    return version
+
+
+def _grouped(version: DatasetVersion, group_field: str):
+    """`(item id, group)` in order: the group field's value, else the conversation itself."""
+    items = Item.objects.filter(version=version).order_by("position")
+    if not group_field:
+        for pk, value, digest in items.values_list("pk", "question_hash", "digest").iterator(chunk_size=5000):
+            yield pk, str(value) if value else digest
+        return
+    if group_field not in version.stats.get("fields", {}):
+        known = ", ".join(sorted(version.stats.get("fields", {})))
+        raise UserError(f"There is no field {group_field!r}.", where="group_field", fix=f"Choose one of: {known}.")
+    for item in items.iterator(chunk_size=1000):
+        value = item.data.get(group_field)
+        yield item.pk, item.digest if value is None else hashing.canonical_bytes(value).hex()
+
+
+@transaction.atomic
+def dataset_version_freeze(*, actor: Actor, version: DatasetVersion) -> DatasetVersion:
+    """Make the version unchangeable, so that runs may point at it. A frozen one stays as it is."""
+    check_can(actor, Permission.DATASET_EDIT, team=version.team)
+    version.refresh_from_db()
+    if version.status == DatasetVersion.Status.FROZEN:
+        return version
+    check_draft(version)
+    blocking = [gate.text for gate in selectors.version_gates(version) if gate.state == "bad"]
+    if blocking:
+        raise VersionNotReady(
+            f"{version} cannot be frozen yet: {'; '.join(blocking)}.", fix="Fix or skip them on the version's page."
+        )
+    DatasetVersion.objects.filter(pk=version.pk, status=DatasetVersion.Status.DRAFT).update(
+        status=DatasetVersion.Status.FROZEN, frozen_at=timezone.now(), content_hash=content_hash_of(version)
+    )
+    version.refresh_from_db()
+    audit(actor, "dataset_version.frozen", version, content_hash=version.content_hash)
+    return version
