@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models import Q
 
-from datasets.models import Item
+from datasets.models import DatasetVersion, Item
 from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, ModelEndpoint
 from rftstudio.core.models import PublicIdField
@@ -26,6 +26,14 @@ class RolloutBatch(TeamOwned):
         max_length=64, blank=True, db_index=True, help_text="Public id of what asked: ftjob-…, evalrun_…."
     )
     train_step = models.PositiveIntegerField(null=True, blank=True)
+    dataset_version = models.ForeignKey(
+        DatasetVersion,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        help_text="Whose items the rollouts try; a record that comes home names its item by key.",
+    )
     agent_version = models.ForeignKey(AgentVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     grader_version = models.ForeignKey(GraderVersion, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     model = models.ForeignKey(ModelEndpoint, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
@@ -100,6 +108,9 @@ class Rollout(models.Model):
         default=list, blank=True, help_text="Oddities met on import or while running: {code, where, message}."
     )
     extra = models.JSONField(default=dict, blank=True, help_text="Fields of an imported file that have no column.")
+    body_digest = models.CharField(
+        max_length=32, blank=True, help_text="Of a record that came home: tells a replay from another body."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,0 +1,88 @@
+"""Reads of agents, tools and models. Only `toolspecs` and `model_key` open secrets, for the services that call out."""
+
+from django.db.models import Count, Max, Prefetch, QuerySet
+
+from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
+from jobs.agents.tools.spec import ToolSpec
+from rftstudio.core.errors import NotFound
+from rftstudio.core.sealed import unseal
+from rftstudio.teams.models import Team
+
+
+def agent_list(*, team: Team) -> QuerySet[Agent]:
+    """The team's agents by last change, each with `version_count` and its versions, newest first."""
+    versions = AgentVersion.objects.select_related("model").order_by("-number")
+    return (
+        Agent.objects.filter(team=team)
+        .annotate(version_count=Count("versions"), changed_at=Max("versions__created_at"))
+        .prefetch_related(Prefetch("versions", versions))
+        .order_by("-changed_at", "-id")
+    )
+
+
+def agent_get(*, team: Team, public_id: str) -> Agent:
+    return _get(Agent.objects.filter(team=team, public_id=public_id))
+
+
+def agent_version_get(*, team: Team, public_id: str) -> AgentVersion:
+    return _get(AgentVersion.objects.select_related("agent", "model").filter(team=team, public_id=public_id))
+
+
+def agent_version_list(*, agent: Agent) -> QuerySet[AgentVersion]:
+    """The agent's versions, newest first."""
+    return agent.versions.select_related("model", "created_by").order_by("-number")
+
+
+def tool_list(*, team: Team) -> QuerySet[Tool]:
+    return Tool.objects.filter(team=team).order_by("name")
+
+
+def tool_get(*, team: Team, public_id: str) -> Tool:
+    return _get(Tool.objects.filter(team=team, public_id=public_id))
+
+
+def model_list(*, team: Team) -> QuerySet[ModelEndpoint]:
+    return ModelEndpoint.objects.filter(team=team).order_by("name")
+
+
+def model_get(*, team: Team, public_id: str) -> ModelEndpoint:
+    return _get(ModelEndpoint.objects.filter(team=team, public_id=public_id))
+
+
+def model_key(model: ModelEndpoint) -> str:
+    """The model's API key in the clear, for the policy that sends it."""
+    return unseal(model.api_key_sealed) or ""
+
+
+def tool_spec(tool: Tool) -> ToolSpec:
+    """The tool as it stands now, with its headers in the clear."""
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters=tool.parameters,
+        transport=tool.transport,
+        config=tool.config,
+        headers=unseal(tool.headers_sealed) or {},
+        sentence=tool.sentence,
+        icon=tool.icon,
+        is_replayable=tool.is_replayable,
+    )
+
+
+def toolspecs(version: AgentVersion) -> list[ToolSpec]:
+    """The version's frozen tools in order. Headers are secrets, so they are not frozen: the tool's present ones are used."""
+    ids = [frozen.get("tool") for frozen in version.tools]
+    sealed = dict(
+        Tool.objects.filter(team_id=version.team_id, public_id__in=ids).values_list("public_id", "headers_sealed")
+    )
+    return [
+        ToolSpec.from_dict({**frozen, "headers": unseal(sealed.get(frozen.get("tool"), "")) or {}})
+        for frozen in version.tools
+    ]
+
+
+def _get(rows: QuerySet):
+    found = rows.first()
+    if found is None:
+        raise NotFound("There is nothing at this address.")
+    return found

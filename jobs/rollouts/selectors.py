@@ -1,0 +1,19 @@
+"""Reads of batches. The explorer's reads live in explorer.py."""
+
+from django.db.models import Count, QuerySet
+
+from jobs.rollouts.models import Rollout, RolloutBatch
+
+
+def batch_counts(batch: RolloutBatch) -> dict[str, int]:
+    """How many rollouts are in each status, all statuses named, and `total`."""
+    rows = Rollout.objects.filter(batch=batch).values_list("status").annotate(n=Count("id")).order_by()
+    counts = dict.fromkeys(Rollout.Status.values, 0) | dict(rows)
+    return {**counts, "total": sum(counts.values())}
+
+
+def batches_waiting() -> QuerySet[RolloutBatch]:
+    """Batches with queued rollouts and nobody at work on them."""
+    queued = Rollout.objects.filter(status=Rollout.Status.QUEUED).values("batch_id")
+    running = Rollout.objects.filter(status=Rollout.Status.RUNNING).values("batch_id")
+    return RolloutBatch.objects.filter(pk__in=queued, is_cancelled=False).exclude(pk__in=running).order_by("id")

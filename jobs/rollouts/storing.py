@@ -1,0 +1,138 @@
+"""From trajectories to rows: the one place that says how a finished rollout looks in the tables. Writes nothing."""
+
+import json
+import math
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from jobs.rollouts.engine.types import StepRecord, Trajectory
+from jobs.rollouts.models import Rollout, Step
+
+_TOOL_PATH = 400
+
+
+def clean(text: str) -> str:
+    """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_json(value: Any) -> Any:
+    """A JSON value as a database can keep it; a number that is none becomes None."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {clean(str(key)): clean_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_json(entry) for entry in value]
+    return value
+
+
+def finite(value: Any) -> float | None:
+    """A number, or None for what is none (NaN, infinity, text, a bool)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def rollout_values(trajectory: Trajectory, grade: dict[str, Any], *, pass_threshold: float) -> dict[str, Any]:
+    """Every column that a finished rollout fills. A sound trajectory whose grader gave no number ends as grader_failed."""
+    reward = None if trajectory.is_failed else finite(grade.get("reward"))
+    stop_reason, error = trajectory.stop_reason, trajectory.error
+    if grade and reward is None and not trajectory.is_failed:
+        stop_reason = Rollout.StopReason.GRADER_FAILED
+        error = str(grade.get("details") or "The grader gave no number.")
+    calls = trajectory.tool_calls
+    return {
+        "status": _status(stop_reason),
+        "stop_reason": stop_reason,
+        "error": clean(error),
+        "reward": reward,
+        "passed": None if reward is None else reward >= pass_threshold,
+        "sub_rewards": clean_json(grade.get("sub_rewards") or {}),
+        "grade": clean_json(grade),
+        "answer": clean(trajectory.answer),
+        "n_steps": len(trajectory.steps),
+        "n_tool_calls": len(calls),
+        "n_tool_errors": sum(call.is_error for call in calls),
+        "tool_path": tool_path(trajectory),
+        "input_tokens": trajectory.input_tokens,
+        "output_tokens": trajectory.output_tokens,
+        "started_at": _moment(trajectory.started_at),
+        "milliseconds": finite(trajectory.milliseconds),
+        "flags": _flags(trajectory),
+        "lease_until": None,
+    }
+
+
+def _status(stop_reason: str) -> str:
+    if stop_reason == Rollout.StopReason.CANCELLED:
+        return Rollout.Status.CANCELLED
+    failed = {
+        Rollout.StopReason.TOOL_FAILED,
+        Rollout.StopReason.MODEL_FAILED,
+        Rollout.StopReason.GRADER_FAILED,
+        Rollout.StopReason.STUDIO_FAILED,
+    }
+    return Rollout.Status.FAILED if stop_reason in failed else Rollout.Status.DONE
+
+
+def tool_path(trajectory: Trajectory) -> str:
+    """Tool names in order: `lookup+lookup>calc>answer`, parallel calls joined by +."""
+    path = ">".join(
+        "+".join(call.name for call in step.tool_calls) if step.tool_calls else "answer" for step in trajectory.steps
+    )
+    return clean(path if len(path) <= _TOOL_PATH else path[: _TOOL_PATH - 1] + "…")
+
+
+def _flags(trajectory: Trajectory) -> list[dict[str, str]]:
+    return [
+        {"code": "call_note", "where": f"step {step.index + 1}, {call.name}", "message": clean(note)}
+        for step in trajectory.steps
+        for call in step.tool_calls
+        for note in call.notes
+    ]
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> list[Step]:
+    """The trajectory's steps as rows; rewards per step come from the grader where it gave them."""
+    rewards = grade.get("step_rewards") or []
+    return [
+        _step_row(rollout_id, step, rewards[place] if place < len(rewards) else None)
+        for place, step in enumerate(trajectory.steps)
+    ]
+
+
+def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> Step:
+    return Step(
+        rollout_id=rollout_id,
+        index=step.index,
+        text=clean(step.text),
+        reasoning=clean(step.reasoning),
+        tool_calls=[clean_json(asdict(call)) for call in step.tool_calls],
+        finish_reason=step.finish_reason[:24],
+        input_tokens=step.input_tokens,
+        output_tokens=step.output_tokens,
+        logprob_sum=finite(step.logprob_sum),
+        entropy_mean=finite(step.entropy_mean),
+        step_reward=finite(step.step_reward if step.step_reward is not None else reward),
+        started_at=_moment(step.started_at),
+        milliseconds=finite(step.milliseconds),
+    )
+
+
+def body_of(record: dict[str, Any]) -> bytes:
+    """A record in one canonical spelling, to tell a replay from another body."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")

@@ -1,0 +1,17 @@
+"""Celery's door to rollouts."""
+
+from celery import shared_task
+
+
+@shared_task(acks_late=True)
+def rollouts_run(batch_id: int) -> None:
+    from jobs.rollouts import services
+
+    services.rollouts_run(batch_id=batch_id)
+
+
+@shared_task
+def rollouts_sweep() -> None:
+    from jobs.rollouts import services
+
+    services.rollouts_sweep()
