@@ -9,19 +9,19 @@ GiGPO adds its two advantages instead, which does not.
 
 from collections.abc import Sequence
 
-from jobs.attribution.methods.base import Method, groups_of, in_order, result_key
-from jobs.attribution.methods.graph import START, group_credits
+from jobs.attribution.methods.base import Method, RunningSet, groups_of, in_order, result_key
+from jobs.attribution.methods.graph import group_credits
 from jobs.attribution.types import Credit, CreditRollout, CreditStep
 
 
 def places(steps: Sequence[CreditStep]) -> list[str]:
     """After each step: the set of what is known. A failed call adds nothing."""
-    known: set[str] = set()
+    known = RunningSet()
     keys = []
     for step in steps:
         if not step.is_error:
             known.add(result_key(step))
-        keys.append("|".join(sorted(known)) or START)
+        keys.append(known.key)
     return keys
 
 

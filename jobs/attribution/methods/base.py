@@ -126,6 +126,23 @@ def result_key(step: CreditStep) -> str:
     return _digest(step.kind, (step.arguments + step.result if step.kind == "answer" else step.result).strip())
 
 
+class RunningSet:
+    """The key of a growing set: independent of order, unchanged by repeats, one sum per addition."""
+
+    def __init__(self) -> None:
+        self._members: set[str] = set()
+        self._sum = 0
+
+    def add(self, member: str) -> None:
+        if member not in self._members:
+            self._members.add(member)
+            self._sum = (self._sum + int(member, 16)) % (1 << 96)
+
+    @property
+    def key(self) -> str:
+        return f"{len(self._members)}:{self._sum:x}" if self._members else "start"
+
+
 def _digest(*parts: str) -> str:
     whole = "\x1f".join(parts)
     return hashlib.blake2b(whole.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

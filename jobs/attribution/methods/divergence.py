@@ -8,18 +8,18 @@ leave-one-out mean rewards. That keeps SALT's graph and adds the law of sums, wh
 
 from collections.abc import Sequence
 
-from jobs.attribution.methods.base import Method, groups_of, in_order, outcome_key
+from jobs.attribution.methods.base import Method, RunningSet, groups_of, in_order, outcome_key
 from jobs.attribution.methods.graph import group_credits
 from jobs.attribution.types import Credit, CreditRollout, CreditStep
 
 
 def places(steps: Sequence[CreditStep]) -> list[str]:
     """After each step: the set of steps done so far with their results; order and repeats do not matter."""
-    done: set[str] = set()
+    done = RunningSet()
     keys = []
     for step in steps:
         done.add(outcome_key(step))
-        keys.append("|".join(sorted(done)))
+        keys.append(done.key)
     return keys
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jobs.attribution.methods.base import Group, action_key, outcome_key, result_key
+from jobs.attribution.methods.base import Group, RunningSet, action_key, outcome_key, result_key
 from jobs.attribution.types import CreditStep
 
 MAX_NAMES = 14
@@ -136,16 +136,15 @@ class _GroupView:
         self.square = math.fsum(reward * reward for reward in self.rewards)
         self.doers: dict[str, set[int]] = defaultdict(set)
         for place, taken in enumerate(steps):
-            state: set[str] = set()
-            known: set[str] = set()
+            state, known = RunningSet(), RunningSet()
             for step in taken:
                 state.add(step.outcome)
                 if not step.is_error:
                     known.add(step.result)
                 for key in ("a" + step.action, "o" + step.outcome, "r" + step.result):
                     self.doers[key].add(place)
-                self.doers["s" + "|".join(sorted(state))].add(place)
-                self.doers["k" + "|".join(sorted(known))].add(place)
+                self.doers["s" + state.key].add(place)
+                self.doers["k" + known.key].add(place)
 
     def lean(self, key: str, place: int, prior: float = 1.0) -> tuple[float, float]:
         """How far siblings who did this stand from the baseline, drawn to zero; and their share."""
@@ -175,8 +174,7 @@ def _prefix_rows(view: _GroupView, place: int, vocabulary: Vocabulary) -> list[l
     learned: set[str] = set()
     actions: set[str] = set()
     results: set[str] = set()
-    state: set[str] = set()
-    known: set[str] = set()
+    state, known = RunningSet(), RunningSet()
     sum_action = sum_outcome = lowest = highest = 0.0
     grounded = 0.0
     rows = [fixed + [0.0] * 14 + used + counts + last + pair + words + lean]
@@ -212,8 +210,8 @@ def _prefix_rows(view: _GroupView, place: int, vocabulary: Vocabulary) -> list[l
         by_action, share_action = view.lean("a" + step.action, place)
         by_outcome, share_outcome = view.lean("o" + step.outcome, place)
         by_result, _ = view.lean("r" + step.result, place)
-        by_state, share_state = view.lean("s" + "|".join(sorted(state)), place)
-        by_known, share_known = view.lean("k" + "|".join(sorted(known)), place)
+        by_state, share_state = view.lean("s" + state.key, place)
+        by_known, share_known = view.lean("k" + known.key, place)
         sum_action += by_action
         sum_outcome += by_outcome
         lowest, highest = min(lowest, by_outcome), max(highest, by_outcome)

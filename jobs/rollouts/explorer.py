@@ -1,0 +1,274 @@
+"""What the rollout list shows: keyset pages of rollouts or of groups, counts, histograms. Reads only."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet
+from django.db.models.functions import Floor
+
+from jobs.rollouts.filters import SEARCH_DEPTH, Filters, rows
+from jobs.rollouts.models import Rollout, RolloutBatch
+from rftstudio.teams.models import Team
+
+PAGE = 50
+GROUPS_PAGE = 20
+#: Rows of one group shown in the list; the rest is one click away.
+GROUP_ROWS = 12
+#: Counted exactly up to here; above it "about".
+COUNT_EXACT = 10_000
+#: Histograms look at no more than this many of the newest rollouts, and say so.
+SAMPLE = 200_000
+BINS = 16
+
+#: Columns of a list row; long texts stay in the table.
+_COLUMNS = (
+    "id", "public_id", "batch_id", "group_key", "sample_index", "status", "stop_reason", "reward", "passed",
+    "sub_rewards", "advantage", "title", "n_steps", "n_tool_calls", "n_tool_errors", "tool_path", "input_tokens",
+    "output_tokens", "cost_usd", "milliseconds", "created_at",
+)  # fmt: skip
+
+
+@dataclass
+class Row:
+    """One rollout of the list."""
+
+    rollout: Rollout
+    advantage: float | None
+    is_outside: bool = False  # a sibling that the filter leaves out
+
+    @property
+    def tokens(self) -> int:
+        return self.rollout.input_tokens + self.rollout.output_tokens
+
+
+@dataclass
+class Group:
+    """The rollouts of one item in one batch."""
+
+    batch: RolloutBatch
+    key: str
+    title: str
+    rows: list[Row] = field(default_factory=list)
+    hidden: int = 0
+
+    def __post_init__(self) -> None:
+        self.size = len(self.rows)
+
+    @property
+    def rewards(self) -> list[float]:
+        return [row.rollout.reward for row in self.rows if row.rollout.reward is not None]
+
+    @property
+    def mean(self) -> float | None:
+        return math.fsum(self.rewards) / len(self.rewards) if self.rewards else None
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation of the graded rewards; None below two."""
+        if len(self.rewards) < 2 or self.mean is None:
+            return None
+        return math.sqrt(math.fsum((reward - self.mean) ** 2 for reward in self.rewards) / len(self.rewards))
+
+    @property
+    def passes(self) -> int:
+        return sum(1 for row in self.rows if row.rollout.passed)
+
+    @property
+    def has_little_signal(self) -> bool:
+        return self.spread is not None and self.spread < 0.05
+
+    @property
+    def parts_after(self) -> int | None:
+        return parts_after([row.rollout.tool_path for row in self.rows])
+
+
+@dataclass
+class Page:
+    """A page of rows or groups and where its neighbours start."""
+
+    rows: list[Row] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    after: int | None = None  # cursor of the next page: rows older than this id
+    before: int | None = None  # cursor of the page before
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar of a histogram over [low, high]."""
+
+    low: float
+    high: float
+    count: int
+    is_selected: bool = True
+
+
+@dataclass
+class Histogram:
+    """Bars, and how many rollouts they count."""
+
+    bars: list[Bar]
+    total: int
+    is_sample: bool = False
+
+    @property
+    def tallest(self) -> int:
+        return max((bar.count for bar in self.bars), default=0)
+
+
+def rollout_page(*, team: Team, filters: Filters, after: int | None = None, before: int | None = None) -> Page:
+    """Fifty rollouts, newest first. Cursors are ids, so new rows never shift a page."""
+    found, next_after, next_before = _keyset(rows(team=team, filters=filters), PAGE, after, before)
+    members = _members(found)
+    made = [Row(rollout, _advantage(rollout, members[rollout.batch_id, rollout.group_key])) for rollout in found]
+    return Page(rows=made, after=next_after, before=next_before)
+
+
+def group_page(*, team: Team, filters: Filters, after: int | None = None, before: int | None = None) -> Page:
+    """Twenty groups with a rollout that the filters leave; their other rollouts come along, marked as outside."""
+    matching = rows(team=team, filters=filters)
+    newer = matching.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), id__gt=OuterRef("id"))
+    heads, next_after, next_before = _keyset(matching.filter(~Exists(newer)), GROUPS_PAGE, after, before)
+    members = _members(heads)
+    inside = set(
+        matching.filter(id__in=[m.id for group in members.values() for m in group]).values_list("id", flat=True)
+    )
+    batches = RolloutBatch.objects.in_bulk({head.batch_id for head in heads})
+    groups = []
+    for head in heads:
+        siblings = members[head.batch_id, head.group_key]
+        made = [Row(sibling, _advantage(sibling, siblings), sibling.id not in inside) for sibling in siblings]
+        made.sort(key=lambda row: (row.rollout.reward is None, -(row.rollout.reward or 0), row.rollout.sample_index))
+        groups.append(Group(batches[head.batch_id], head.group_key, head.title or head.group_key, made))
+    return Page(groups=groups, after=next_after, before=next_before)
+
+
+def _keyset(found: QuerySet[Rollout], size: int, after: int | None, before: int | None):
+    """Rows of one page, and the cursors of the pages after and before it."""
+    found = found.select_related("batch").only(*_COLUMNS, "batch")
+    if before is not None:
+        page = list(found.filter(id__gt=before).order_by("id")[: size + 1])
+        more, page = len(page) > size, page[:size][::-1]
+        return page, (page[-1].id if page else None), (page[0].id if page and more else None)
+    if after is not None:
+        found = found.filter(id__lt=after)
+    page = list(found.order_by("-id")[: size + 1])
+    more, page = len(page) > size, page[:size]
+    return page, (page[-1].id if more else None), (page[0].id if page and after is not None else None)
+
+
+def _members(heads: Iterable[Rollout]) -> dict[tuple[int, str], list[Rollout]]:
+    """All rollouts of the groups of these rollouts."""
+    keys = {(rollout.batch_id, rollout.group_key) for rollout in heads}
+    found: dict[tuple[int, str], list[Rollout]] = defaultdict(list)
+    if keys:
+        batches, names = {batch for batch, _ in keys}, {name for _, name in keys}
+        for rollout in Rollout.objects.filter(batch_id__in=batches, group_key__in=names).only(*_COLUMNS).order_by("id"):
+            if (rollout.batch_id, rollout.group_key) in keys:
+                found[rollout.batch_id, rollout.group_key].append(rollout)
+    return found
+
+
+def _advantage(rollout: Rollout, siblings: list[Rollout]) -> float | None:
+    """As the trainer used it, else the reward against the mean of the other graded rollouts."""
+    if rollout.advantage is not None:
+        return rollout.advantage
+    others = [s.reward for s in siblings if s.id != rollout.id and s.reward is not None]
+    if rollout.reward is None or not others:
+        return None
+    return rollout.reward - math.fsum(others) / len(others)
+
+
+def parts_after(paths: Iterable[str]) -> int | None:
+    """How many steps all tool paths have in common; None for fewer than two paths or when they never part."""
+    split = [path.split(">") for path in paths if path]
+    if len(split) < 2 or all(path == split[0] for path in split):
+        return None
+    common = 0
+    for names in zip(*split, strict=False):
+        if len(set(names)) > 1:
+            break
+        common += 1
+    return common
+
+
+def count_text(found: QuerySet[Rollout]) -> tuple[int, bool]:
+    """How many rows, and whether that is exact."""
+    count = found.order_by()[: COUNT_EXACT + 1].count()
+    return min(count, COUNT_EXACT), count <= COUNT_EXACT
+
+
+def searched_to(*, team: Team, filters: Filters) -> bool:
+    """Whether the text search stopped before the oldest rollout."""
+    plain = rows(team=team, filters=filters, leave_out=("q",))
+    return bool(filters.q) and plain.order_by("-id")[SEARCH_DEPTH : SEARCH_DEPTH + 1].exists()
+
+
+def reward_histogram(*, team: Team, filters: Filters) -> Histogram:
+    """Rewards of what the other filters leave; the reward filter only marks its bars."""
+    found, is_sample = _sample(rows(team=team, filters=filters, leave_out=("reward", "graded", "passed")))
+    graded = found.filter(reward__isnull=False)
+    ends = graded.aggregate(low=Min("reward"), high=Max("reward"), count=Count("id"))
+    if not ends["count"]:
+        return Histogram([], 0)
+    low, high = min(0.0, ends["low"]), max(1.0, ends["high"])
+    width = (high - low) / BINS
+    counted = graded.annotate(bin=Floor((F("reward") - low) / width)).values("bin").annotate(count=Count("id"))
+    counts: dict[int, int] = defaultdict(int)
+    for row in counted.order_by():
+        counts[min(BINS - 1, max(0, int(row["bin"])))] += row["count"]
+    chosen = filters.reward
+    bars = []
+    for index in range(BINS):
+        start, end = low + index * width, low + (index + 1) * width
+        inside = chosen is None or ((chosen[0] is None or end > chosen[0]) and (chosen[1] is None or start < chosen[1]))
+        bars.append(Bar(start, end, counts[index], inside))
+    return Histogram(bars, ends["count"], is_sample)
+
+
+def step_histogram(*, team: Team, filters: Filters) -> Histogram:
+    """How many steps the rollouts took; above 24 steps bars join several counts."""
+    found, is_sample = _sample(rows(team=team, filters=filters, leave_out=("steps",)))
+    counts = dict(found.order_by().values_list("n_steps").annotate(count=Count("id")))
+    return _integers(counts, filters.steps, is_sample)
+
+
+def train_step_histogram(*, team: Team, filters: Filters) -> Histogram:
+    """How many rollouts came from which train step."""
+    found, is_sample = _sample(rows(team=team, filters=filters, leave_out=("train_step",)))
+    found = found.filter(batch__train_step__isnull=False)
+    counts = dict(found.order_by().values_list("batch__train_step").annotate(count=Count("id")))
+    return _integers(counts, filters.train_step, is_sample)
+
+
+def _integers(counts: dict[int, int], chosen, is_sample: bool, most: int = 24) -> Histogram:
+    if not counts:
+        return Histogram([], 0)
+    low, high = min(counts), max(counts)
+    width = math.ceil((high - low + 1) / most)
+    bars = []
+    for start in range(low, high + 1, width):
+        end = min(high, start + width - 1)
+        count = sum(counts.get(value, 0) for value in range(start, end + 1))
+        inside = chosen is None or (
+            (chosen[0] is None or end >= chosen[0]) and (chosen[1] is None or start <= chosen[1])
+        )
+        bars.append(Bar(start, end, count, inside))
+    return Histogram(bars, sum(counts.values()), is_sample)
+
+
+def _sample(found: QuerySet[Rollout]) -> tuple[QuerySet[Rollout], bool]:
+    """The newest rows up to SAMPLE."""
+    floor = found.order_by("-id").values_list("id", flat=True)[SAMPLE : SAMPLE + 1].first()
+    return (found.filter(id__gt=floor), True) if floor else (found, False)
+
+
+def tool_names(rollouts: Iterable[Rollout]) -> list[str]:
+    """Tools in the order in which they first occur, so that marks mean the same in every row."""
+    names: dict[str, None] = {}
+    for rollout in rollouts:
+        for part in rollout.tool_path.split(">"):
+            if part and part != "answer":
+                names.setdefault(part)
+    return list(names)

@@ -1,0 +1,199 @@
+"""The filters of the rollout list: read from the query string, said in words, turned into a queryset."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Concat, Replace
+
+from jobs.rollouts.models import Rollout, RolloutBatch
+from rftstudio.teams.models import Team
+
+#: Query parameters that are no filters.
+OTHER_PARAMETERS = {"by", "after", "before", "peek", "format"}
+#: Text search looks at no more than this many of the newest rollouts that the other filters leave.
+SEARCH_DEPTH = 20_000
+
+Range = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What the list is narrowed to. Empty fields narrow nothing."""
+
+    source: str = ""
+    train_step: Range | None = None
+    item: str = ""
+    reward: Range | None = None
+    steps: Range | None = None
+    calls: Range | None = None
+    tool: str = ""
+    stop: str = ""
+    status: str = ""
+    passed: bool | None = None
+    graded: bool | None = None
+    error: bool | None = None
+    batch: str = ""
+    q: str = ""
+    problems: list[str] = field(default_factory=list, compare=False)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.active()
+
+    def active(self) -> list[str]:
+        """Names of the filters that narrow."""
+        return [f.name for f in fields(self) if f.name != "problems" and getattr(self, f.name) not in ("", None)]
+
+
+_RANGES = ("train_step", "reward", "steps", "calls")
+_FLAGS = ("passed", "graded", "error")
+_LABELS = {
+    "source": "From", "train_step": "Train steps", "item": "Item", "reward": "Reward", "steps": "Steps",
+    "calls": "Tool calls", "tool": "Tool", "stop": "Ended", "status": "Status", "passed": "Passed",
+    "graded": "Graded", "error": "With an error", "batch": "Batch", "q": "Text",
+}  # fmt: skip
+
+
+def filters_from(query: Mapping[str, str]) -> Filters:
+    """Read a query string. What it does not know or cannot read becomes a problem in words, never silence."""
+    values: dict[str, Any] = {}
+    problems = []
+    known = set(_LABELS)
+    for name, text in query.items():
+        text = text.replace("\x00", "").strip()
+        if name in OTHER_PARAMETERS or not text:
+            continue
+        if name not in known:
+            problems.append(f"There is no filter named {name}; it was left out.")
+            continue
+        try:
+            values[name] = _value(name, text)
+        except ValueError as exc:
+            problems.append(f"{_LABELS[name]}: {exc}")
+    return Filters(**values, problems=problems)
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _RANGES:
+        return read_range(text)
+    if name in _FLAGS:
+        if text.lower() not in ("1", "0", "yes", "no", "true", "false"):
+            raise ValueError(f"{text!r} is neither 1 nor 0.")
+        return text.lower() in ("1", "yes", "true")
+    if name == "stop" and text not in Rollout.StopReason.values:
+        raise ValueError(f"{text!r} is no stop reason. Use one of {', '.join(Rollout.StopReason.values)}.")
+    if name == "status" and text not in Rollout.Status.values:
+        raise ValueError(f"{text!r} is no status. Use one of {', '.join(Rollout.Status.values)}.")
+    return text
+
+
+def read_range(text: str) -> Range:
+    """`0.5-1`, `-0.2-0.4`, `5` (exactly), `5-` (from), `-5` reads as minus five; ends are inclusive."""
+    cut = text.find("-", 1)
+    parts = (text, text) if cut < 0 else (text[:cut], text[cut + 1 :])
+    try:
+        low, high = (float(part) if part.strip() else None for part in parts)
+    except ValueError as exc:
+        raise ValueError(f"{text!r} is no range. Write it as 0.5-1.") from exc
+    if any(end is not None and not math.isfinite(end) for end in (low, high)):
+        raise ValueError(f"{text!r} is no range. Write it as 0.5-1.")
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    return low, high
+
+
+def show_number(value: float | None) -> str:
+    """A number as a person and as the query string write it: no trailing zeros."""
+    return "" if value is None else f"{value:.6g}"
+
+
+def range_text(ends: Range) -> str:
+    """The range for the query string."""
+    low, high = ends
+    return show_number(low) if low == high else f"{show_number(low)}-{show_number(high)}"
+
+
+def chips(filters: Filters, query: Mapping[str, str], names: Mapping[str, str] | None = None) -> list[dict[str, str]]:
+    """One chip a filter: label, value, and the query string without it."""
+    made = []
+    for name in filters.active():
+        value = getattr(filters, name)
+        if name in _RANGES:
+            low, high = value
+            words = show_number(low) if low == high else f"{show_number(low) or 'any'} to {show_number(high) or 'any'}"
+        elif name in _FLAGS:
+            words = "yes" if value else "no"
+        elif name == "stop":
+            words = Rollout.StopReason(value).label
+        else:
+            words = (names or {}).get(name, value)
+        made.append({"name": name, "label": _LABELS[name], "value": words})
+    return made
+
+
+def rows(*, team: Team, filters: Filters, leave_out: tuple[str, ...] = ()) -> QuerySet[Rollout]:
+    """The team's rollouts that the filters leave, in no order. `leave_out` names filters to ignore."""
+    found = Rollout.objects.filter(team=team)
+    use = {name for name in filters.active() if name not in leave_out}
+    if use & {"source", "train_step", "batch"}:
+        found = found.filter(batch_id__in=_batches(team, filters, use))
+    if "item" in use:
+        found = found.filter(group_key=filters.item)
+    for name, column in (("reward", "reward"), ("steps", "n_steps"), ("calls", "n_tool_calls")):
+        if name in use:
+            found = found.filter(_between(column, getattr(filters, name)))
+    if "tool" in use:
+        path = Concat(Value(">"), Replace(F("tool_path"), Value("+"), Value(">")), Value(">"))
+        found = found.alias(_path=path).filter(_path__contains=f">{filters.tool}>")
+    if "stop" in use:
+        found = found.filter(stop_reason=filters.stop)
+    if "status" in use:
+        found = found.filter(status=filters.status)
+    if "passed" in use:
+        found = found.filter(passed=filters.passed)
+    if "graded" in use:
+        found = found.filter(reward__isnull=not filters.graded)
+    if "error" in use:
+        wrong = Q(n_tool_errors__gt=0) | ~Q(error="")
+        found = found.filter(wrong if filters.error else ~wrong)
+    if "q" in use:
+        found = found.filter(_text(found, filters.q))
+    return found
+
+
+def _batches(team: Team, filters: Filters, use: set[str]) -> QuerySet[RolloutBatch]:
+    batches = RolloutBatch.objects.filter(team=team)
+    if "source" in use:
+        batches = batches.filter(source=filters.source)
+    if "batch" in use:
+        batches = batches.filter(public_id=filters.batch)
+    if "train_step" in use and filters.train_step:
+        batches = batches.filter(_between("train_step", filters.train_step))
+    return batches.values("pk")
+
+
+def _between(column: str, ends: Range) -> Q:
+    low, high = ends
+    condition = Q(**{f"{column}__isnull": False})
+    if low is not None:
+        condition &= Q(**{f"{column}__gte": low - 1e-9})
+    if high is not None:
+        condition &= Q(**{f"{column}__lte": high + 1e-9})
+    return condition
+
+
+def _text(found: QuerySet[Rollout], words: str) -> Q:
+    """Title, answer, error, item and ids, in the newest rollouts only."""
+    floor = found.order_by("-id").values_list("id", flat=True)[SEARCH_DEPTH : SEARCH_DEPTH + 1].first()
+    where = (
+        Q(title__icontains=words)
+        | Q(answer__icontains=words)
+        | Q(error__icontains=words)
+        | Q(group_key__icontains=words)
+        | Q(public_id=words)
+        | Q(trace_id=words)
+    )
+    return where & Q(id__gt=floor) if floor else where
