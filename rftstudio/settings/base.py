@@ -114,7 +114,7 @@ else:
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(env.text("STUDIO_STATIC_ROOT", str(VAR_DIR / "static")))
 MEDIA_ROOT = VAR_DIR / "media"
 RUNS_DIR = VAR_DIR / "runs"
 
