@@ -37,6 +37,7 @@ ROOF = [
     "rftstudio.urls",
     "rftstudio.wsgi",
     "rftstudio.celery",
+    "rftstudio.judges",
     "bench",
 ]
 DOORS = {"models", "selectors", "services", "types"}
