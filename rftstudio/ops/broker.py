@@ -51,8 +51,9 @@ def embedded_url(var_dir: Path) -> str:
 def transport_options(url: str, var_dir: Path, *, visibility_timeout: int) -> dict:
     """What kombu needs to know for this broker.
 
-    A killed worker's message comes back after seconds, not after kombu's 100 s; a broker that does not answer is
-    noticed within seconds too.
+    A killed worker's message comes back `visibility_timeout` seconds after it was taken (kombu looks every 2 s instead of
+    every 100). It must be longer than the longest task, or that one runs twice. Sweeps do not wait for it: they read the
+    leases in our tables.
     """
     if url.startswith("filesystem"):
         queue = var_dir.resolve() / "run" / "queue"

@@ -143,14 +143,13 @@ class Group:
     def _end_detached(self) -> None:
         """End trainers and model servers: those with a pid file, then any other that bears our name."""
         programs = set(self._keeper.names())
-        found = [
-            identity
-            for path in self._keeper.run_dir.glob("*.pid")
-            if path != self._own and path.stem not in programs and (identity := processes.pid_file_read(path))
-        ]
+        notes = [path for path in self._keeper.run_dir.glob("*.pid") if path != self._own and path.stem not in programs]
+        found = [identity for path in notes if (identity := processes.pid_file_read(path))]
         keep = {os.getpid(), *(pid for name in programs if (pid := self._keeper.pid(name)))}
         found += [one for one in processes.bearing_our_name() if one["pid"] not in keep and one not in found]
         processes.end_all(found, grace=DETACHED_GRACE_SECONDS)
+        for path in notes:
+            path.unlink(missing_ok=True)
 
     def _start_broker(self) -> None:
         binary = broker.server_binary()

@@ -115,7 +115,7 @@ else:
 
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_ROOT = VAR_DIR / "static"
+STATIC_ROOT = Path(env.text("STUDIO_STATIC_ROOT", str(VAR_DIR / "static")))
 MEDIA_ROOT = VAR_DIR / "media"
 RUNS_DIR = VAR_DIR / "runs"
 
@@ -152,7 +152,7 @@ CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "inte
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(
-    CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 900)
+    CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 300)
 )
 
 REST_FRAMEWORK = {
