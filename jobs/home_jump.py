@@ -37,10 +37,10 @@ def jump_hits(*, team: Team, text: str) -> list[Hit]:
         if model is Dataset:
             newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number").values("public_id")[:1]
             rows = rows.annotate(page_id=Subquery(newest))
-        for row in rows[:MOST_LINES]:
-            hits.append(
-                Hit(icon, row.name, kind, address(page, team.slug, getattr(row, "page_id", row.public_id) or "-"))
-            )
+        hits += [
+            Hit(icon, row.name, kind, address(page, team.slug, getattr(row, "page_id", row.public_id) or "-"))
+            for row in rows[:MOST_LINES]
+        ]
     hits += _run_hits(team, text)
     return [hit for hit in hits if hit.url][:20]
 

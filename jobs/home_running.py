@@ -68,15 +68,15 @@ def running(*, team: Team) -> list[Running]:
             )
         )  # fmt: skip
     imports = DatasetVersion.objects.filter(team=team, status="importing").select_related("dataset").order_by("-id")
-    for version in imports[:20]:
-        rows.append(
-            Running(
-                "Import", "upload", f"Import: {version.dataset.name}",
-                address("datasets:version-detail", team.slug, version.public_id), "importing",
-                version.progress.get("rows", version.item_count), version.progress.get("rows_total"), "lines",
-            )
-        )  # fmt: skip
-    return rows
+    return rows + [_import_row(team, version) for version in imports[:20]]
+
+
+def _import_row(team: Team, version: DatasetVersion) -> Running:
+    return Running(
+        "Import", "upload", f"Import: {version.dataset.name}",
+        address("datasets:version-detail", team.slug, version.public_id), "importing",
+        version.progress.get("rows", version.item_count), version.progress.get("rows_total"), "lines",
+    )  # fmt: skip
 
 
 def _job_note(job: Job) -> str:
