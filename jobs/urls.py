@@ -1,4 +1,6 @@
 """Addresses of the jobs room."""
 
+from jobs.home_views import home_urlpatterns
+
 app_name = "jobs"
-urlpatterns: list = []
+urlpatterns: list = [*home_urlpatterns]
