@@ -33,11 +33,12 @@ class HttpClient(Protocol):
 
 @dataclass(frozen=True)
 class JudgeEndpoint:
-    """Where a judge model answers: an OpenAI-compatible base URL."""
+    """Where a judge model answers: an OpenAI-compatible base URL, and a client of its own if it needs one."""
 
     base_url: str
     model: str
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    http: "HttpClient | None" = None
 
 
 @dataclass

@@ -172,7 +172,7 @@ class Judge:
 
     def _endpoint(self) -> JudgeEndpoint:
         endpoint = self.clients.judge(self.model) if self.clients.judge else None
-        if endpoint is None or self.clients.http is None:
+        if endpoint is None or not (endpoint.http or self.clients.http):
             reason = f"the team has no model named {self.model}"
             raise Ungraded(
                 "model_grader_server_error",
@@ -185,7 +185,8 @@ class Judge:
         data = json.dumps(request).encode()
         url = endpoint.base_url.rstrip("/") + "/chat/completions"
         headers = {"Content-Type": "application/json", **endpoint.headers}
-        answer = self.clients.http.post(url, headers=headers, body=data, seconds=SECONDS)
+        http = endpoint.http or self.clients.http
+        answer = http.post(url, headers=headers, body=data, seconds=SECONDS)
         try:
             return answer.status, json.loads(answer.body[:MAX_REPLY])
         except (ValueError, RecursionError):

@@ -165,3 +165,6 @@ REST_FRAMEWORK = {
 
 # Hosts that outbound calls may reach although they are private: tool servers on this network, for instance.
 STUDIO_ALLOWED_PRIVATE_HOSTS = env.names("STUDIO_ALLOWED_PRIVATE_HOSTS", [])
+
+# Where graders find the team's judge models: they stand left of the agents room and may not import it.
+STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"

@@ -1,0 +1,59 @@
+"""The network that a team's graders get: Studio's guarded HTTP client and the team's own models."""
+
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from graders.clients import GraderClients, HttpAnswer, JudgeEndpoint, Unreachable
+from graders.kinds.endpoint import MAX_BYTES
+from rftstudio.core.outbound import AddressRefused, allowed_hosts, sync_client
+from rftstudio.teams.models import Team
+
+
+class GuardedHttp:
+    """POST through the guarded client, as graders want it."""
+
+    def __init__(self, allowed: frozenset[str]) -> None:
+        self.allowed = allowed
+
+    def post(self, url: str, *, headers: dict[str, str], body: bytes, seconds: float) -> HttpAnswer:
+        import httpx2
+
+        try:
+            with _client(self.allowed).stream("POST", url, headers=headers, content=body, timeout=seconds) as answer:
+                return HttpAnswer(answer.status_code, _read(answer), dict(answer.headers))
+        except AddressRefused as exc:
+            raise Unreachable(exc.message, may_heal=False) from exc
+        except httpx2.TimeoutException as exc:
+            raise Unreachable(f"no answer within {seconds:g} s") from exc
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as exc:
+            if isinstance(exc.__cause__, AddressRefused):
+                raise Unreachable(exc.__cause__.message, may_heal=False) from exc
+            raise Unreachable(f"the connection failed ({type(exc).__name__})") from exc
+
+
+@lru_cache(maxsize=8)
+def _client(allowed: frozenset[str]) -> Any:
+    """One connection pool for each set of opened hosts."""
+    return sync_client(allowed=allowed)
+
+
+def _read(answer: Any) -> bytes:
+    body = bytearray()
+    for chunk in answer.iter_bytes():
+        body += chunk
+        if len(body) > MAX_BYTES:
+            break
+    return bytes(body)
+
+
+def clients_for(team: Team) -> GraderClients:
+    """What the graders of one team are handed."""
+    source = import_string(settings.STUDIO_JUDGE_SOURCE)
+
+    def judge(name: str) -> JudgeEndpoint | None:
+        return source(team, name)
+
+    return GraderClients(owner=team.public_id, http=GuardedHttp(allowed_hosts()), judge=judge)
