@@ -66,6 +66,14 @@ class DatasetVersion(TeamOwned):
     stats = models.JSONField(default=dict, blank=True, help_text="Statistics shown on the page, computed once.")
     progress = models.JSONField(default=dict, blank=True, help_text="Rows and bytes read, for a running import.")
     frozen_at = models.DateTimeField(null=True, blank=True)
+    grew_from = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="+",
+        help_text="Copied from this version.",
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="version_number_once")]
@@ -157,12 +165,16 @@ class ChangeSet(models.Model):
 
 
 class ItemChange(models.Model):
-    """An item's text before and after; an empty `raw_before` means that the change made the item."""
+    """An item's text before and after. Without `raw_before` the change made the item, without `raw_after` removed it."""
 
     change = models.ForeignKey(ChangeSet, on_delete=models.CASCADE, related_name="items")
-    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="changes")
+    item = models.ForeignKey(Item, null=True, on_delete=models.SET_NULL, related_name="changes")
+    key = models.CharField(max_length=200, default="")
+    position = models.PositiveIntegerField(default=0)
+    line = models.PositiveIntegerField(default=0)
+    split = models.CharField(max_length=12, choices=Split.choices, default=Split.TRAIN)
     raw_before = models.TextField(blank=True)
-    raw_after = models.TextField()
+    raw_after = models.TextField(blank=True)
 
 
 class LineProblem(models.Model):

@@ -1,5 +1,6 @@
 """Statistics gathered while rows pass, in constant memory, and kept as JSON between batches. Portable."""
 
+from bisect import bisect_left
 from collections import Counter
 from typing import Any
 
@@ -34,42 +35,61 @@ class Stats:
         self.warnings: dict[str, dict[str, Any]] = state.get("warnings", {})
         self.faults: dict[str, dict[str, Any]] = state.get("faults", {})
         self.splits: Counter[str] = Counter(state.get("splits", {}))
+        self._shapes: dict[tuple, list[int]] = {}
 
     def as_json(self) -> dict[str, Any]:
-        return dict(vars(self))
+        self.unfold()
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def unfold(self) -> None:
+        """Move what was counted by shape to the fields."""
+        for shape, (count, line) in self._shapes.items():
+            middle = len(shape) // 2
+            for name, kind in zip(shape[:middle], shape[middle:], strict=True) if count else ():
+                self._count_kind(name, TYPE_NAMES[kind], count, line)
+        self._shapes.clear()
 
     def add(self, value: dict[str, Any], question: str, line: int = 0) -> None:
-        """Count one row."""
+        """Count one row. Rows of one shape (same keys, same types) are counted together and unfolded in `as_json`."""
         self.rows += 1
-        fields = self.fields
-        for name, inner in value.items():
-            kind = TYPE_NAMES[type(inner)]
-            counts = fields.get(name)
-            if counts is not None and kind in counts:
-                counts[kind] += 1
-            else:
-                self._new_kind(name, kind, line)
+        shape = (*value, *map(type, value.values()))
+        seen = self._shapes.get(shape)
+        if seen is None:
+            self._shapes[shape] = [1, line]
+        else:
+            seen[0] += 1
         length = len(question)
         self.length_sum += length
         if length > self.length_max:
             self.length_max = length
         if self.length_min is None or length < self.length_min:
             self.length_min = length
-        place = 0
-        for edge in LENGTH_EDGES:
-            if length <= edge:
-                break
-            place += 1
-        self.lengths[place] += 1
+        self.lengths[bisect_left(LENGTH_EDGES, length)] += 1
         if self.classes_open:
             self._count_class(reference_of(value))
 
-    def _new_kind(self, name: str, kind: str, line: int) -> None:
+    def take_back(self, value: dict[str, Any], question: str, problem: str) -> None:
+        """Uncount a row that was refused after all; the extremes of length stay as they are."""
+        self.rows -= 1
+        shape = (*value, *map(type, value.values()))
+        if shape in self._shapes:
+            self._shapes[shape][0] -= 1
+        self.length_sum -= len(question)
+        self.lengths[bisect_left(LENGTH_EDGES, len(question))] -= 1
+        name = str(showable(reference_of(value)))
+        if self.classes.get(name):
+            self.classes[name] -= 1
+        if value.get("split") in self.splits:
+            self.splits[value["split"]] -= 1
+        if problem in self.faults:
+            self.faults[problem]["count"] -= 1
+
+    def _count_kind(self, name: str, kind: str, count: int, line: int) -> None:
         name = showable(name)[:200]
         if name not in self.fields and len(self.fields) >= MAX_FIELDS:
             name = OTHER_FIELDS
         counts = self.fields.setdefault(name, {})
-        counts[kind] = counts.get(kind, 0) + 1
+        counts[kind] = counts.get(kind, 0) + count
         self.first_lines.setdefault(name, {}).setdefault(kind, line)
 
     def _count_class(self, reference: Any) -> None:
@@ -92,12 +112,14 @@ class Stats:
 
     def field_summary(self) -> dict[str, dict[str, Any]]:
         """`{name: {"types": [...], "present": n}}`, as the report shows it."""
+        self.unfold()
         return {
             name: {"types": sorted(counts), "present": sum(counts.values())} for name, counts in self.fields.items()
         }
 
     def mixed_fields(self) -> dict[str, list[int]]:
         """Fields whose values that are not null have more than one type, with the line where each type begins."""
+        self.unfold()
         return {
             name: sorted(line for kind, line in self.first_lines.get(name, {}).items() if kind != "null")
             for name, counts in self.fields.items()
@@ -106,6 +128,7 @@ class Stats:
 
     def summary(self) -> dict[str, Any]:
         """What a version keeps of it for its page."""
+        self.unfold()
         return {
             "rows": self.rows,
             "fields": {name: dict(counts) for name, counts in self.fields.items()},
@@ -119,6 +142,8 @@ class Stats:
 
     def merge(self, other: "Stats") -> "Stats":
         """Add another file's counts to these."""
+        self.unfold()
+        other.unfold()
         for name in ("rows", "blank", "length_sum"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, counts in other.fields.items():

@@ -13,10 +13,12 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.text import slugify
 
-from datasets import hashing, importing, readers, repeats, reports, selectors, tasks
+from datasets import changes, hashing, importing, near_repeats, readers, repeats, reports, selectors, tasks
+from datasets.bulk import ITEM_COLUMNS, items_insert
 from datasets.errors import VersionFrozen, VersionNotReady
 from datasets.formats.base import FileRefused
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, SourceFile, Split
+from datasets.row_checks import question_of
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
@@ -126,7 +128,7 @@ def dataset_version_import_start(
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
         waiting = FileImport.objects.create(
-            version=version, source_file=source_file, mapping=mapping, first_position=version.item_count
+            version=version, source_file=source_file, mapping=mapping, first_position=_next_position(version)
         )
         audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
     if queue:
@@ -167,6 +169,11 @@ def _version_for_import(
         raise NotFound("There is nothing at this address.")
     DatasetVersion.objects.filter(pk=add_to.pk).update(status=DatasetVersion.Status.IMPORTING, progress={})
     return DatasetVersion.objects.get(pk=add_to.pk)
+
+
+def _next_position(version: DatasetVersion) -> int:
+    last = Item.objects.filter(version=version).aggregate(last=Max("position"))["last"]
+    return 0 if last is None else last + 1
 
 
 def version_start(
@@ -235,7 +242,7 @@ def _import_finish(file_import: FileImport) -> None:
     is_refused = file_import.status == FileImport.Status.FAILED
     found = repeats.repeats_find(version)
     report = reports.report_make(file_import, repeats.repeated_lines(found, file_import.first_position))
-    count = file_import.first_position + file_import.item_count
+    count = Item.objects.filter(version=version).count()
     with transaction.atomic():
         if 0 < sum(stats.splits.values()) < stats.rows:
             Item.objects.filter(version=version, position__gte=file_import.first_position).update(split=Split.TRAIN)
@@ -245,6 +252,7 @@ def _import_finish(file_import: FileImport) -> None:
         whole = Stats()
         for each in version.imports.all():
             whole.merge(Stats(each.stats))
+        is_counted_anew = version.grew_from_id or version.changes.exists()
         failed = is_refused and count == 0
         DatasetVersion.objects.filter(pk=version.pk, status=DatasetVersion.Status.IMPORTING).update(
             status=DatasetVersion.Status.FAILED if failed else DatasetVersion.Status.DRAFT,
@@ -253,6 +261,9 @@ def _import_finish(file_import: FileImport) -> None:
             report=report,
             stats=whole.summary() | {"repeats": found},
         )
+        if is_counted_anew:
+            version.refresh_from_db()
+            changes.recount(version)
 
 
 def _hash_after(version: DatasetVersion, file_import: FileImport) -> str:
@@ -342,3 +353,58 @@ def dataset_version_freeze(*, actor: Actor, version: DatasetVersion) -> DatasetV
     version.refresh_from_db()
     audit(actor, "dataset_version.frozen", version, content_hash=version.content_hash)
     return version
+
+
+@transaction.atomic
+def dataset_version_copy(*, actor: Actor, version: DatasetVersion) -> DatasetVersion:
+    """The next version, a draft with the same items, to grow from a frozen one."""
+    check_can(actor, Permission.DATASET_EDIT, team=version.team)
+    if version.status not in (DatasetVersion.Status.FROZEN, DatasetVersion.Status.DRAFT):
+        raise Conflict(f"{version} is {version.status}.", fix="Wait until the import has ended.")
+    Dataset.objects.select_for_update().get(pk=version.dataset_id)
+    made = version_start(actor=actor, dataset=version.dataset)
+    names = [name for name in ITEM_COLUMNS if name != "version_id"]
+    batch: list[tuple] = []
+    for row in Item.objects.filter(version=version).order_by("position").values_list(*names).iterator(chunk_size=2000):
+        batch.append((made.pk, *row))
+        if len(batch) == 2000:
+            items_insert(batch)
+            batch = []
+    items_insert(batch)
+    made.grew_from = version
+    for name in ("item_count", "content_hash", "stats"):
+        setattr(made, name, getattr(version, name))
+    made.report = {"rows": version.item_count, "warnings": version.report.get("warnings", [])}
+    made.save()
+    audit(actor, "dataset_version.copied", made, grew_from=version.public_id)
+    return made
+
+
+def version_recount(*, version_id: int) -> None:
+    """Statistics of a draft from its items, after a change of a large one."""
+    version = DatasetVersion.objects.get(pk=version_id)
+    if version.status == DatasetVersion.Status.DRAFT:
+        changes.recount(version)
+
+
+def near_repeats_find(*, version_id: int) -> None:
+    """Look for questions that are almost the same, and keep the pairs with the statistics."""
+    version = DatasetVersion.objects.get(pk=version_id)
+    items = Item.objects.filter(version=version).order_by("position")[: near_repeats.MAX_ITEMS]
+    sides: dict[str, tuple[str, str]] = {}
+
+    def questions():
+        for item in items.iterator(chunk_size=1000):
+            sides[item.key] = (item.title, item.split)
+            yield item.key, question_of(item.data)
+
+    pairs = [
+        {"first": first, "second": second, "likeness": likeness, "title": sides[first][0],
+         "leak": sides[first][1] != sides[second][1]}
+        for first, second, likeness in near_repeats.near_pairs(questions())
+    ]  # fmt: skip
+    found = {"pairs": pairs, "looked_at": min(version.item_count, near_repeats.MAX_ITEMS), "of": version.item_count}
+    with transaction.atomic():
+        version = DatasetVersion.objects.select_for_update().get(pk=version_id)
+        version.stats = version.stats | {"near": found}
+        version.save(update_fields=["stats", "updated_at"])

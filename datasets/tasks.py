@@ -22,3 +22,10 @@ def near_repeats_find(version_id: int) -> None:
     from datasets import services
 
     services.near_repeats_find(version_id=version_id)
+
+
+@shared_task(acks_late=True)
+def version_recount(version_id: int) -> None:
+    from datasets import services
+
+    services.version_recount(version_id=version_id)

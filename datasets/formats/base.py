@@ -9,7 +9,7 @@ KEPT_TEXT = 64 * 1024
 
 @dataclass(slots=True)
 class Row:
-    """One good line: its text as it came, its values, and where the next one begins."""
+    """One good line: its text as it came, its values, where the next one begins, and a split told beside it."""
 
     line: int
     raw: str
@@ -17,6 +17,7 @@ class Row:
     canonical: bytes
     end: int
     notes: tuple[str, ...] = ()
+    split: str = ""
 
 
 @dataclass(slots=True)

@@ -87,7 +87,8 @@ def _row(cells: list[str], header: list[str], line: int, index: int, is_own: boo
         except (ValueError, RecursionError) as exc:
             return BadLine(line, number, "invalid_json", f"Column {name!r} should hold JSON: {exc}.",
                            "Correct the cell.", index).holding(dumps(cells))  # fmt: skip
-    return Row(line, dumps(value), value, canonical_bytes(value), index)
+    split = cells[header.index(SPLIT_COLUMN)] if is_own and SPLIT_COLUMN in header else ""
+    return Row(line, dumps(value), value, canonical_bytes(value), index, split=split)
 
 
 def _put(value: dict[str, Any], name: str, cell: str, is_own: bool) -> None:
@@ -96,10 +97,7 @@ def _put(value: dict[str, Any], name: str, cell: str, is_own: bool) -> None:
             if cell:
                 value[name.removesuffix(JSON_MARK)] = _strict(cell)
             return
-        if name == SPLIT_COLUMN:
-            value.setdefault("split", cell)
-            return
-        if name == ITEM_COLUMN:
+        if name in (ITEM_COLUMN, SPLIT_COLUMN):
             return
         cell = cell[1:] if _ESCAPED.match(cell) else cell
     if name in STRUCTURED and cell.lstrip()[:1] in ("[", "{"):

@@ -13,8 +13,8 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
     """Rows from the cursor on. A line longer than 32 MiB is reported and passed over without holding it."""
     start = cursor.offset or (len(UTF8_MARK) if facts.encoding_mark else 0)
     stream.seek(start)
-    number, end = cursor.line, start
-    while line := stream.readline(MAX_ROW_BYTES + 1):
+    number, end, readline = cursor.line, start, stream.readline
+    while line := readline(MAX_ROW_BYTES + 1):
         number, begin, end = number + 1, end, end + len(line)
         if len(line) > MAX_ROW_BYTES and not line.endswith(b"\n"):
             end += _pass_over(stream)

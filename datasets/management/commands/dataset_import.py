@@ -1,0 +1,123 @@
+"""`manage.py dataset_import FILE --team demo --dataset NAME [--map prompt=COL,reference=COL] [--json]`"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils.text import slugify
+
+from datasets import services
+from datasets.models import Dataset, DatasetVersion, FileImport
+from datasets.reports import report_full
+from datasets.row_mapping import parse_mapping
+from rftstudio.core.errors import StudioError
+from rftstudio.teams.actor import Actor, system_actor
+from rftstudio.teams.models import Team
+
+
+class Command(BaseCommand):
+    help = (
+        "Import a file (JSONL, JSON array, CSV, TSV, Parquet, eval items) into a dataset. Into a draft it adds; after "
+        "a frozen version, or with --new-version, it starts the next one. Exits 1 when anything was refused."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--team", required=True, help="the team's short name")
+        parser.add_argument("--dataset", required=True, help="the dataset's name; made when there is none")
+        parser.add_argument("--map", default="", help="prompt=COLUMN,reference=COLUMN,developer=…,id=…,split=…")
+        parser.add_argument("--new-version", action="store_true", help="start a version with this file's rows alone")
+        parser.add_argument("--freeze", action="store_true", help="freeze the version when nothing is in its way")
+        parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        team = Team.objects.filter(slug=options["team"]).first()
+        if team is None:
+            raise CommandError(f"There is no team {options['team']!r}.")
+        try:
+            mapping = parse_mapping(options["map"])
+        except ValueError as exc:
+            raise CommandError(f"--map: {exc}.") from exc
+        if not options["file"].is_file():
+            raise CommandError(f"There is no file {options['file']}.")
+        actor = system_actor(team)
+        try:
+            report = self._import(actor, options, mapping)
+        except StudioError as exc:
+            raise CommandError(str(exc)) from exc
+        self._print(report, as_json=options["json"])
+        if report["errors"]:
+            sys.exit(1)
+
+    def _import(self, actor: Actor, options: dict[str, Any], mapping: dict[str, str]) -> dict[str, Any]:
+        dataset = self._dataset(actor, options["dataset"])
+        with options["file"].open("rb") as stream:
+            source_file = services.source_file_upload(actor=actor, filename=options["file"].name, content=stream)
+        known = self._known(dataset, source_file.sha256, mapping) if not options["new_version"] else None
+        if known:
+            report = report_full(known)
+            report["warnings"] = [*report["warnings"], _already(known)]
+            return report
+        add_to = None if options["new_version"] else self._draft(actor, dataset)
+        started = services.dataset_version_import_start(
+            actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, add_to=add_to, queue=False
+        )
+        if not services.file_import_run(file_import_id=started.pk, on_progress=self._progress(options["json"])):
+            raise CommandError("Another process is importing this file. Wait for it, then run the command again.")
+        started = FileImport.objects.select_related("version").get(pk=started.pk)
+        if options["freeze"]:
+            services.dataset_version_freeze(actor=actor, version=started.version)
+        return report_full(started)
+
+    def _dataset(self, actor: Actor, name: str) -> Dataset:
+        found = Dataset.objects.filter(team=actor.team, slug=slugify(name)[:120]).first() if slugify(name) else None
+        found = found or Dataset.objects.filter(team=actor.team, name=name).first()
+        return found or services.dataset_create(actor=actor, name=name)
+
+    def _known(self, dataset: Dataset, sha256: str, mapping: dict[str, str]) -> FileImport | None:
+        """An import of the same bytes into the newest version, which is not done twice."""
+        newest = dataset.versions.exclude(status=DatasetVersion.Status.FAILED).order_by("-number").first()
+        if newest is None:
+            return None
+        done = newest.imports.filter(source_file__sha256=sha256, status=FileImport.Status.DONE)
+        same = [each for each in done if not mapping or each.mapping == mapping]
+        return same[-1] if same else None
+
+    def _draft(self, actor: Actor, dataset: Dataset) -> DatasetVersion | None:
+        newest = dataset.versions.order_by("-number").first()
+        if newest is None or newest.status in (DatasetVersion.Status.FAILED, DatasetVersion.Status.IMPORTING):
+            return None
+        if newest.status == DatasetVersion.Status.FROZEN:
+            return services.dataset_version_copy(actor=actor, version=newest)
+        return newest
+
+    def _progress(self, quiet: bool):
+        if quiet or not sys.stderr.isatty():
+            return None
+
+        def show(progress: dict[str, Any]) -> None:
+            share = progress["bytes"] / max(progress["bytes_total"], 1)
+            self.stderr.write(f"\r{progress['rows']:,} rows, {share:.0%}, {progress['rate']:,} a second", ending="")
+
+        return show
+
+    def _print(self, report: dict[str, Any], *, as_json: bool) -> None:
+        if as_json:
+            self.stdout.write(json.dumps(report, ensure_ascii=True))
+            return
+        self.stdout.write(f"{report['rows']:,} rows in {report['version']}, content {report['content_hash'][:12]}")
+        for error in report["errors"]:
+            self.stdout.write(f"line {error['line']}, column {error['column']}: {error['message']} {error['fix']}")
+        for warning in report["warnings"]:
+            self.stdout.write(f"note: {warning['message']} {_lines(warning['lines'])}")
+
+
+def _lines(lines: list[int]) -> str:
+    return f"Lines {', '.join(map(str, lines[:10]))}{' …' if len(lines) > 10 else ''}." if lines else ""
+
+
+def _already(known: FileImport) -> dict[str, Any]:
+    message = f"The same file is in {known.version} already; it was not imported twice. Use --new-version to do so."
+    return {"code": "already_imported", "message": message, "lines": []}
