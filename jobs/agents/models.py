@@ -97,3 +97,11 @@ class AgentVersion(TeamOwned):
 
     def __str__(self) -> str:
         return f"{self.agent.name}, version {self.number}"
+
+    @property
+    def number_text(self) -> str:
+        return str(self.number)
+
+    @property
+    def change_words(self) -> str:
+        return self.change.replace("_", " ")

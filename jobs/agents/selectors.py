@@ -1,7 +1,11 @@
 """Reads of agents, tools and models. Only `toolspecs` and `model_key` open secrets, for the services that call out."""
 
+from dataclasses import dataclass
+from typing import Any
+
 from django.db.models import Count, Max, Prefetch, QuerySet
 
+from datasets.models import DatasetVersion, Item
 from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
 from jobs.agents.tools.spec import ToolSpec
 from rftstudio.core.errors import NotFound
@@ -78,6 +82,85 @@ def toolspecs(version: AgentVersion) -> list[ToolSpec]:
     return [
         ToolSpec.from_dict({**frozen, "headers": unseal(sealed.get(frozen.get("tool"), "")) or {}})
         for frozen in version.tools
+    ]
+
+
+def frozen_specs(version: AgentVersion) -> list[ToolSpec]:
+    """The version's tools for pages: without headers."""
+    return [ToolSpec.from_dict(frozen) for frozen in version.tools]
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One version on the ladder, with its newest finished evaluation; figures are None before the first."""
+
+    version: AgentVersion
+    evaluation: str = ""  # public id
+    mean_reward: float | None = None
+    low: float | None = None
+    high: float | None = None
+    pass_rate: float | None = None
+    step: float | None = None  # change of the mean reward against the version below
+
+
+def ladder(versions: list[AgentVersion]) -> list[Rung]:
+    """The versions, newest first, with what each scored.
+
+    Evaluations point at versions by their own key; this reads their figures through it and knows nothing else of that
+    room, which lies above.
+    """
+    ids = [version.pk for version in versions]
+    rows = AgentVersion.objects.filter(pk__in=ids, evaluations__status="succeeded").order_by("evaluations__id")
+    found = {
+        pk: (public_id, metrics)
+        for pk, public_id, metrics in rows.values_list("pk", "evaluations__public_id", "evaluations__metrics")
+    }
+    rungs: list[Rung] = []
+    below: float | None = None
+    for version in reversed(versions):
+        public_id, metrics = found.get(version.pk, ("", {}))
+        mean = metrics.get("mean_reward")
+        rungs.append(
+            Rung(
+                version,
+                public_id,
+                mean,
+                metrics.get("mean_reward_low"),
+                metrics.get("mean_reward_high"),
+                metrics.get("pass_rate"),
+                None if mean is None or below is None else mean - below,
+            )
+        )
+        below = mean if mean is not None else below
+    return rungs[::-1]
+
+
+def item_fields(*, team: Team) -> list[str]:
+    """Paths of item fields that prompts may use, from the newest dataset version that has items."""
+    item = _newest_item(team)
+    if item is None:
+        return []
+    return [f"item.{key}" for key in item.data if key not in {"messages", "tools", "parallel_tool_calls", "split"}]
+
+
+def example_item(*, team: Team, field: str = "") -> dict[str, Any]:
+    """An item to try a tool with: of the newest version, and one that has the field where there is one."""
+    item = _newest_item(team)
+    return item.data if item is not None and (not field or field.partition(".")[0] in item.data) else {}
+
+
+def _newest_item(team: Team) -> Item | None:
+    version = DatasetVersion.objects.filter(team=team, items__isnull=False).order_by("-id").first()
+    return version.items.order_by("position").first() if version else None
+
+
+def agents_using(*, tool: Tool) -> list[Agent]:
+    """Agents whose newest version has the tool."""
+    agents = agent_list(team=tool.team)
+    return [
+        agent
+        for agent in agents
+        if any(frozen.get("tool") == tool.public_id for version in agent.versions.all()[:1] for frozen in version.tools)
     ]
 
 

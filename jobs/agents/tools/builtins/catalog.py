@@ -15,6 +15,7 @@ class Builtin:
     kind: str
     label: str
     hint: str
+    example: str  # settings as JSON, for the form's help
     parameters: dict[str, Any]
     ready: Callable[[ToolSpec, dict[str, Any]], Callable[[dict[str, Any]], str]]
     problems: Callable[[dict[str, Any]], list[str]]
@@ -27,6 +28,7 @@ BUILTINS: dict[str, Builtin] = {
             "table",
             "Look up in a table",
             "Answers with the row of a table that the agent, or each item, brings along.",
+            '{"item_field": "schedule", "key": "good"}',
             table.PARAMETERS,
             table.ready,
             table.config_problems,
@@ -35,6 +37,7 @@ BUILTINS: dict[str, Builtin] = {
             "calculator",
             "Calculate",
             "Exact decimal arithmetic, on an expression or on two numbers.",
+            '{"operation": "product"}',
             calculator.PARAMETERS,
             calculator.ready,
             calculator.config_problems,
@@ -43,6 +46,7 @@ BUILTINS: dict[str, Builtin] = {
             "corpus",
             "Search documents",
             "Full-text search over documents, best match first.",
+            '{"documents": [{"id": "C-1", "title": "…", "text": "…"}]}',
             corpus.PARAMETERS,
             corpus.ready,
             corpus.config_problems,
