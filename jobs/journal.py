@@ -12,6 +12,7 @@ from typing import Any
 from django.utils import timezone
 
 from jobs import costs, tasks
+from jobs.attribution.models import RolloutCredit
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures
@@ -67,6 +68,7 @@ def batch_of(job: Job, phase: str, step: int) -> RolloutBatch:
         pass_threshold=baseline.grader_version.pass_threshold,
         train_step=step,
         queue=False,
+        dataset_version=baseline.dataset_version,
     )
 
 
@@ -212,7 +214,15 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
         fields["queued_at"] = timezone.now()
     Job.objects.filter(pk=job.pk, status__in=may_precede(to)).update(**fields)
     job.refresh_from_db()
+    _credit_missing(job)
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
+
+
+def _credit_missing(job: Job) -> None:
+    """Train steps whose credit was not computed yet, because its message was lost."""
+    credited = RolloutCredit.objects.filter(rollout__batch__source=job.public_id).values("rollout__batch")
+    for step in TrainStep.objects.filter(job=job, batch__isnull=False).exclude(batch__in=credited):
+        queue(tasks.batch_credit, step.batch_id)
 
 
 def _outcome(job: Job, status: str, error: Any) -> tuple[str, str, str]:

@@ -245,4 +245,4 @@ def batch_credit(*, batch_id: int) -> None:
     """Credit the steps of a train step's rollouts. Again changes nothing."""
     batch = RolloutBatch.objects.filter(pk=batch_id).first()
     if batch:
-        attribution_services.attribution_compute(batch=batch, methods=None)
+        attribution_services.attribution_compute(rollouts=batch)
