@@ -79,7 +79,7 @@ class ModelEndpointFactory(DjangoModelFactory):
     team = factory.SubFactory(TeamFactory)
     name = factory.Sequence(lambda n: f"Tiny {n}")
     kind = ModelEndpoint.Kind.LOCAL
-    model = "/models/tiny"
+    model = "tiny/base"
     is_trainable = True
 
 

@@ -1,0 +1,189 @@
+"""Signs that a job is not honestly learning. Each alarm states its threshold and leads to rollouts that tell. Portable.
+
+The judging is plain arithmetic over train steps; `stop_reason` says when a job's own rules pause it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+
+from jobs.figures import StepFigures
+
+OK, WARN = "ok", "warn"
+MOST_GAP = 0.10
+COLLAPSE = 0.25
+RUNAWAY = 3.0
+MOST_UNGRADED = 0.05
+MOST_FLAT = 0.60
+RISE, STAY = 0.10, 0.02
+#: Train steps at each end that are compared; one step alone is noise.
+WINDOW = 5
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One judgement: what was seen, since when, and which rollouts to read (a query for the rollout list)."""
+
+    key: str
+    level: str
+    name: str
+    text: str
+    step: int | None = None
+    link: str = ""
+    query: str = ""
+
+
+Steps = list[StepFigures]
+
+
+def _ends(values: list[float]) -> tuple[float, float] | None:
+    """Means of the first and the last window; None before there are two windows apart."""
+    size = min(WINDOW, len(values) // 2)
+    return (fmean(values[:size]), fmean(values[-size:])) if len(values) >= 4 else None
+
+
+def _steps_query(steps: Steps) -> str:
+    last = steps[-WINDOW:]
+    return f"train_step={last[0].number}-{last[-1].number}"
+
+
+def gap_alarm(steps: Steps) -> Alarm | None:
+    """Train reward far above validation: it memorises, or it games what only training rewards."""
+    checked = [step for step in steps if step.validation_reward is not None]
+    if not checked:
+        return None
+    last = checked[-1]
+    near = [one.mean_reward for one in steps if abs(one.number - last.number) < 3 and one.mean_reward is not None]
+    if not near:
+        return None
+    gap = fmean(near) - last.validation_reward
+    best = max(checked, key=lambda one: one.validation_reward)
+    if gap <= MOST_GAP:
+        return Alarm("gap", OK, "Train and validation move together",
+                     f"Gap {gap:.2f}; a warning would come at {MOST_GAP:.2f}.", last.number)  # fmt: skip
+    fell = f" Validation was best at train step {best.number} ({best.validation_reward:.2f})."
+    return Alarm(
+        "gap", WARN, "Train runs away from validation",
+        f"At train step {last.number} train is {fmean(near):.2f} and validation {last.validation_reward:.2f}: "
+        f"a gap of {gap:.2f}, more than {MOST_GAP:.2f}.{fell}",
+        best.number, "Read its rollouts", _steps_query(steps),
+    )  # fmt: skip
+
+
+def tools_alarm(steps: Steps) -> Alarm | None:
+    """Tool use falls to a quarter of what it was."""
+    ends = _ends([sum(step.tools.values()) for step in steps])
+    if ends is None or ends[0] < 0.5:
+        return None
+    if ends[1] >= COLLAPSE * ends[0]:
+        return None
+    return Alarm(
+        "tools", WARN, "Tools are no longer used",
+        f"Calls per rollout fell from {ends[0]:.1f} to {ends[1]:.1f}. Either the answers can be guessed, or calls are "
+        "punished too much.",
+        steps[-1].number, "Read the latest rollouts", _steps_query(steps),
+    )  # fmt: skip
+
+
+def length_alarm(steps: Steps) -> Alarm | None:
+    """Answers three times as long, or shrunk to a quarter while the reward rises."""
+    ends = _ends([step.tokens_mean for step in steps if step.tokens_mean is not None])
+    rewards = _ends([step.mean_reward for step in steps if step.mean_reward is not None])
+    if ends is None or ends[0] <= 0:
+        return None
+    if ends[1] >= RUNAWAY * ends[0]:
+        name, text = (
+            "Lengths run away",
+            f"Tokens per rollout rose from {ends[0]:.0f} to {ends[1]:.0f}, {RUNAWAY:.0f} times or more.",
+        )
+    elif rewards and ends[1] <= COLLAPSE * ends[0] and rewards[1] >= rewards[0] + RISE:
+        name = "Answers shrink while the reward rises"
+        text = f"Tokens per rollout fell from {ends[0]:.0f} to {ends[1]:.0f}, and the reward rose to {rewards[1]:.2f}. An empty answer may pass the grader."
+    else:
+        return None
+    return Alarm("length", WARN, name, text, steps[-1].number, "Read the latest rollouts", _steps_query(steps))
+
+
+def ungraded_alarm(steps: Steps) -> Alarm | None:
+    """A broken tool or judge takes rollouts out of the training."""
+    shares = [step.ungraded_share for step in steps[-WINDOW:] if step.ungraded_share is not None]
+    if not shares or fmean(shares) <= MOST_UNGRADED:
+        return None
+    return Alarm(
+        "ungraded", WARN, "Rollouts stay ungraded",
+        f"{fmean(shares):.0%} of the latest rollouts have no reward; more than {MOST_UNGRADED:.0%} spoils the comparison "
+        "inside groups.",
+        steps[-1].number, "Read the ungraded ones", _steps_query(steps) + "&error=1",
+    )  # fmt: skip
+
+
+def signal_alarm(steps: Steps) -> Alarm | None:
+    shares = [step.flat_share for step in steps[-WINDOW:] if step.flat_share is not None]
+    if not shares or fmean(shares) <= MOST_FLAT:
+        return None
+    low = sum(step.groups_low for step in steps[-WINDOW:])
+    high = sum(step.groups_high for step in steps[-WINDOW:])
+    why = "most of them are solved already" if high > low else "most of them never succeed"
+    return Alarm(
+        "signal", WARN, "Most groups are all alike",
+        f"{fmean(shares):.0%} of the latest groups have equal rewards, and {why}: these rollouts teach nothing.",
+        steps[-1].number, "Read them", _steps_query(steps),
+    )  # fmt: skip
+
+
+def dominance_alarm(steps: Steps) -> Alarm | None:
+    """One part of the reward climbs while the others stay: the usual sign of gaming."""
+    names = {name for step in steps for name, value in step.sub_rewards.items() if value is not None}
+    ends = {}
+    for name in names:
+        found = _ends([step.sub_rewards[name] for step in steps if step.sub_rewards.get(name) is not None])
+        if found:
+            ends[name] = found
+    if len(ends) < 2:
+        return None
+    change = {name: last - first for name, (first, last) in ends.items()}
+    leader = max(change, key=lambda name: (change[name], name))
+    others = [name for name in sorted(change) if name != leader]
+    full = [name for name in others if ends[name][0] >= 0.98 - STAY]
+    if change[leader] < RISE or len(full) == len(others) or any(change[name] > STAY for name in others):
+        return None
+    first, last = ends[leader]
+    stayed = ", ".join(f"{name} at {ends[name][1]:.2f}" for name in others if name not in full)
+    return Alarm(
+        "dominance", WARN, "The reward may be gamed",
+        f"{leader} rose from {first:.2f} to {last:.2f} while the other parts did not rise ({stayed}).",
+        steps[-1].number, "Read the latest rollouts", _steps_query(steps),
+    )  # fmt: skip
+
+
+CHECKS: tuple[Callable[[Steps], Alarm | None], ...] = (
+    dominance_alarm,
+    gap_alarm,
+    tools_alarm,
+    length_alarm,
+    ungraded_alarm,
+    signal_alarm,
+)
+
+
+def alarms_of(steps: Steps) -> list[Alarm]:
+    """Every judgement that can be made, warnings first."""
+    found = [alarm for check in CHECKS if steps and (alarm := check(steps))]
+    return sorted(found, key=lambda alarm: alarm.level == OK)
+
+
+def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
+    """Why the job's own rules pause it now; empty when they do not."""
+    recent = steps[-WINDOW:]
+    flat = [step.flat_share for step in recent if step.flat_share is not None]
+    limit = plan.get("stop_zero_variance")
+    if limit is not None and len(flat) >= WINDOW and fmean(flat) > limit:
+        return f"Paused by the no-signal rule: {fmean(flat):.0%} of the latest groups are all alike, over {limit:.0%}."
+    ungraded = [step.ungraded_share for step in recent if step.ungraded_share is not None]
+    limit = plan.get("stop_ungraded")
+    if limit is not None and len(ungraded) >= 2 and fmean(ungraded) > limit:
+        return f"Paused by rule: {fmean(ungraded):.0%} of the latest rollouts are ungraded, over {limit:.0%}."
+    limit = plan.get("stop_usd")
+    if limit is not None and cost_usd is not None and cost_usd >= limit:
+        return f"Paused at ${cost_usd:,.2f}: the plan stops at ${limit:,.2f}."
+    return ""

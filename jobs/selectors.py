@@ -1,0 +1,185 @@
+"""Reads about jobs: rows for lists, figures for charts and alarms, place in the queue."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
+
+from datasets.models import Item, Split
+from jobs import costs
+from jobs.alarms import Alarm, alarms_of
+from jobs.evaluations import intervals
+from jobs.evaluations.models import Evaluation
+from jobs.figures import StepFigures
+from jobs.models import Checkpoint, Job, JobEvent, TrainStep
+from jobs.plan import Ground, weights_bytes
+from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.states import AT_WORK, Status
+from rftstudio.core.errors import NotFound
+from rftstudio.teams.models import Team
+
+#: Silent for longer than this, a job says so.
+SILENT_SECONDS = 300
+_PARTS = (
+    "team", "base_model", "best_checkpoint", "created_by", "baseline__dataset_version__dataset",
+    "baseline__agent_version__agent", "baseline__grader_version__grader",
+)  # fmt: skip
+
+
+def job_list(*, team: Team) -> QuerySet[Job]:
+    """Newest first."""
+    return Job.objects.filter(team=team).select_related(*_PARTS).order_by("-id")
+
+
+def job_get(*, team: Team, public_id: str) -> Job:
+    found = job_list(team=team).filter(public_id=public_id).first()
+    if found is None:
+        raise NotFound("There is no such job.")
+    return found
+
+
+def checkpoint_get(*, team: Team, public_id: str) -> Checkpoint:
+    found = Checkpoint.objects.filter(team=team, public_id=public_id).select_related("job__team", "model").first()
+    if found is None:
+        raise NotFound("There is no such checkpoint.")
+    return found
+
+
+def checkpoint_list(job: Job) -> QuerySet[Checkpoint]:
+    """Those whose weights are kept, newest first."""
+    return Checkpoint.objects.filter(job=job, is_deleted=False).select_related("model").order_by("-step_number")
+
+
+def event_list(job: Job) -> QuerySet[JobEvent]:
+    """Newest first, as on the wire."""
+    return JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
+
+
+def plan_ground(baseline: Evaluation) -> Ground:
+    """What a plan for this baseline is made for."""
+    counts = dict(
+        Item.objects.filter(version=baseline.dataset_version).values_list("split").annotate(n=Count("id")).order_by()
+    )
+    sampling = baseline.agent_version.sampling or {}
+    return Ground(
+        train_items=counts.get(Split.TRAIN, 0),
+        validation_items=counts.get(Split.VALIDATION, 0),
+        weights_bytes=weights_bytes(baseline.model.model),
+        agent_max_tokens=sampling.get("max_tokens"),
+    )
+
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """What a queued job waits for."""
+
+    place: int
+    ahead: list[Job]
+    since: datetime | None
+
+
+def queue_place(job: Job) -> QueuePlace:
+    """1 is next. Jobs of other teams are counted, never shown."""
+    others = Job.objects.filter(backend=job.backend).exclude(pk=job.pk)
+    waiting = others.filter(status=Status.QUEUED, queued_at__lt=job.queued_at or timezone.now())
+    running = others.filter(status__in=AT_WORK)
+    ahead = [one for one in running.select_related("team") if one.team_id == job.team_id]
+    return QueuePlace(waiting.count() + 1, ahead, job.queued_at)
+
+
+def validation_intervals(job: Job) -> dict[int, tuple[float, float]]:
+    """Train step → 90 % interval of the validation reward, items as clusters."""
+    groups: dict[int, dict[str, list[float]]] = {}
+    rows = Rollout.objects.filter(
+        batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION, reward__isnull=False
+    ).values_list("batch__train_step", "group_key", "reward")
+    for step, key, reward in rows.iterator(chunk_size=5000):
+        groups.setdefault(step or 0, {}).setdefault(key, []).append(reward)
+    found = {step: intervals.mean_interval(list(items.values())) for step, items in groups.items()}
+    return {step: interval for step, interval in found.items() if interval}
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]:
+    """Every train step in order, counted from our own rows where there are rows."""
+    bounds = validation_intervals(job) if with_intervals else {}
+    figures = []
+    for step in TrainStep.objects.filter(job=job).order_by("number"):
+        metrics, own = step.metrics, step.metrics.get("studio") or {}
+        low, high = bounds.get(step.number, (None, None))
+        tools = {
+            name: float(n)
+            for name, n in (own.get("tools") or metrics.get("tools") or {}).items()
+            if _number(n) is not None
+        }
+        figures.append(
+            StepFigures(
+                number=step.number,
+                mean_reward=step.mean_reward if step.mean_reward is not None else own.get("mean_reward"),
+                validation_reward=step.validation_reward,
+                validation_low=low,
+                validation_high=high,
+                groups=own.get("groups", 0),
+                groups_low=own.get("groups_low", 0),
+                groups_high=own.get("groups_high", 0),
+                groups_alike=own.get("groups_alike", 0),
+                ungraded_share=own.get("ungraded_share"),
+                tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
+                tools=tools,
+                sub_rewards=own.get("sub_rewards") or {},
+                seconds=_number(metrics.get("seconds")),
+                entropy=_number(metrics.get("entropy")),
+                kl=_number(metrics.get("kl")),
+                grad_norm=_number(metrics.get("grad_norm")),
+            )
+        )
+    return figures
+
+
+def job_alarms(steps: list[StepFigures]) -> list[Alarm]:
+    return alarms_of(steps)
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What the page says on top: silence, time left, money."""
+
+    silent_since: datetime | None
+    seconds_left: float | None
+    percent: int
+    cost: Decimal | None
+    train_rollouts: int
+    validation_rollouts: int
+
+
+def job_state(job: Job) -> JobState:
+    """Computed for each look; one query for rollouts, one for money."""
+    now = timezone.now()
+    beat = job.heartbeat_at
+    silent = beat if job.status in AT_WORK and beat and (now - beat).total_seconds() > SILENT_SECONDS else None
+    left = None
+    if job.status == Status.RUNNING and job.total_steps:
+        recent = list(
+            TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
+        )
+        known = [value for value in recent if _number(value) is not None]
+        left = sum(known) / len(known) * (job.total_steps - job.done_steps) if known else None
+    kinds = RolloutBatch.Kind
+    counts = Rollout.objects.filter(batch__source=job.public_id).aggregate(
+        train=Count("id", filter=Q(batch__kind=kinds.TRAIN_STEP)),
+        validation=Count("id", filter=Q(batch__kind=kinds.VALIDATION)),
+    )
+    return JobState(
+        silent_since=silent,
+        seconds_left=left,
+        percent=round(100 * job.done_steps / job.total_steps) if job.total_steps else 0,
+        cost=costs.job_cost(job),
+        train_rollouts=counts["train"],
+        validation_rollouts=counts["validation"],
+    )

@@ -1,0 +1,248 @@
+"""Writes about jobs that a person asks for: launch, pause, resume, cancel, publish a checkpoint.
+
+What workers do by themselves lives in `supervision`; its doors stand here too, because tasks call services.
+"""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from jobs import costs, selectors, tasks
+from jobs import plan as plans
+from jobs.agents import services as agent_services
+from jobs.agents.models import ModelEndpoint
+from jobs.attribution import services as attribution_services
+from jobs.backends.registry import backend_get
+from jobs.evaluations import readiness
+from jobs.evaluations.models import Evaluation
+from jobs.evaluations.selectors import readiness_of
+from jobs.events import event_note
+from jobs.models import Checkpoint, Job
+from jobs.queueing import queue
+from jobs.rollouts.models import RolloutBatch
+from jobs.states import ENDED, Status
+from jobs.supervision import CANCEL_GRACE, job_move, job_start, job_sync, jobs_sync, run_of
+from rftstudio.core.errors import Conflict, UserError
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Team
+from rftstudio.teams.permissions import Permission, can, check_can
+from rftstudio.teams.services import audit
+
+__all__ = [
+    "batch_credit",
+    "checkpoint_publish",
+    "job_cancel",
+    "job_launch",
+    "job_pause",
+    "job_resume",
+    "job_start",
+    "job_sync",
+    "jobs_sync",
+]
+
+
+class NotReady(Conflict):
+    """The baseline's checks block a launch."""
+
+    code = "not_ready"
+
+
+def check_ready(actor: Actor, baseline: Evaluation, override: str) -> dict[str, Any]:
+    """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason."""
+    verdict = readiness_of(baseline)
+    blocks = [line for line in verdict["lines"] if line["level"] == readiness.BLOCK]
+    if not blocks:
+        return verdict
+    if override.strip() and can(actor, Permission.BUDGET_APPROVE) and baseline.status == Evaluation.Status.SUCCEEDED:
+        return verdict | {"override": override.strip()}
+    first = blocks[0]
+    raise NotReady(
+        f"The baseline is not ready: {first['name']}. {first['evidence']}",
+        where="baseline",
+        fix=first["remedy"]["label"] + "." if first["remedy"] else "",
+    )
+
+
+def _next_number(team: Team) -> int:
+    Team.objects.select_for_update().get(pk=team.pk)
+    return (Job.objects.filter(team=team).aggregate(last=Max("number"))["last"] or 0) + 1
+
+
+def job_launch(
+    *,
+    actor: Actor,
+    baseline: Evaluation,
+    plan: dict[str, Any] | None = None,
+    seed: int = 0,
+    backend: str = "trl",
+    name: str = "",
+    launch_key: str = "",
+    override: str = "",
+) -> Job:
+    """Create a job from a finished baseline and queue its start. The same launch key finds the first job."""
+    check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
+    if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
+        return found
+    backend_get(backend)
+    verdict = check_ready(actor, baseline, override)
+    ground = selectors.plan_ground(baseline)
+    filled = plans.plan_fill(plan, ground=ground)
+    try:
+        with transaction.atomic():
+            return _job_create(
+                actor, baseline, filled, verdict, seed=seed, backend=backend, name=name.strip(), launch_key=launch_key
+            )
+    except IntegrityError:
+        # Two clicks at once: the other one made the job.
+        found = Job.objects.filter(team=actor.team, launch_key=launch_key).first() if launch_key else None
+        if found is None:
+            raise
+        return found
+
+
+def _job_create(
+    actor: Actor,
+    baseline: Evaluation,
+    plan: dict[str, Any],
+    verdict: dict[str, Any],
+    *,
+    seed: int,
+    backend: str,
+    name: str,
+    launch_key: str,
+) -> Job:
+    if not -(2**63) <= seed < 2**63:
+        raise UserError("The seed is too large.", where="seed", fix="Write a whole number below 2147483648.")
+    job = Job.objects.create(
+        team=actor.team,
+        created_by=actor.user,
+        number=_next_number(actor.team),
+        name=name[:120],
+        baseline=baseline,
+        backend=backend,
+        base_model=baseline.model,
+        plan=plan,
+        seed=seed,
+        launch_key=launch_key,
+        total_steps=plan["max_steps"],
+    )
+    event_note(job, f"Launched by {actor.name} from baseline {baseline.number}.", data={"plan": plan})
+    for line in verdict["lines"]:
+        if line["level"] != readiness.OK:
+            event_note(
+                job,
+                f"{line['name']}: {line['measured']}, wanted {line['wanted']}. {line['evidence']}",
+                level="warn",
+                type="readiness",
+            )
+    if override := verdict.get("override"):
+        event_note(job, f"{actor.name} overruled the readiness check: {override}", level="warn", type="readiness")
+        audit(
+            actor,
+            "job.readiness_overruled",
+            job,
+            reason=override,
+            lines=[line["key"] for line in verdict["lines"] if line["level"] == readiness.BLOCK],
+        )
+    audit(actor, "job.launched", job, baseline=baseline.public_id, backend=backend)
+    queue(tasks.job_start, job.pk)
+    return job
+
+
+def job_pause(*, actor: Actor, job: Job, note: str = "") -> Job:
+    """Ask a job to stop at its next train step; one that waits stops at once."""
+    check_can(actor, Permission.JOB_LAUNCH, team=job.team)
+    words = note.strip() or f"Stopped by {actor.name}."
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job.pk)
+        to = Status.PAUSED if job.status == Status.QUEUED else Status.PAUSING
+        if not job_move(job, to, words):
+            raise Conflict(f"The job is {job.status}; only a waiting or running job can be paused.")
+        audit(actor, "job.paused", job)
+    if job.status == Status.PAUSING:
+        backend_get(job.backend).pause(run_of(job))
+        queue(tasks.job_sync, job.pk)
+    return job
+
+
+def job_resume(*, actor: Actor, job: Job) -> Job:
+    """Put a paused job back into the queue; it goes on from its newest checkpoint."""
+    check_can(actor, Permission.JOB_LAUNCH, team=job.team)
+    spent = costs.job_cost(job)
+    noted = {"resumed_at": job.done_steps, "resumed_usd": 0.0 if spent is None else float(spent)}
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job.pk)
+        if job.status != Status.PAUSED or not job_move(
+            job, Status.QUEUED, f"Resumed by {actor.name}.", queued_at=timezone.now(), process=noted
+        ):
+            raise Conflict(f"The job is {job.status}; only a paused job can be resumed.")
+        audit(actor, "job.resumed", job)
+    queue(tasks.job_start, job.pk)
+    return job
+
+
+def job_cancel(*, actor: Actor, job: Job, note: str = "") -> Job:
+    """End a job for good. One that waits ends at once; a trainer is asked, and killed after a few seconds."""
+    check_can(actor, Permission.JOB_LAUNCH, team=job.team)
+    words = " ".join(filter(None, [f"Cancelled by {actor.name}.", note.strip()]))
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job.pk)
+        if job.status in ENDED:
+            raise Conflict(f"The job has ended already ({job.status}).")
+        if job.status == Status.CANCELLING:
+            return job
+        at_work = job.status in (Status.RUNNING, Status.PAUSING)
+        ended = {} if at_work else {"finished_at": timezone.now(), "process": {}}
+        job_move(job, Status.CANCELLING if at_work else Status.CANCELLED, words, **ended)
+        audit(actor, "job.cancelled", job)
+    if job.status == Status.CANCELLING:
+        # Asked at once, from here: the trainer may see it before any worker wakes up.
+        backend_get(job.backend).cancel(run_of(job), grace=math.inf)
+        queue(tasks.job_sync, job.pk)
+        queue(tasks.job_sync, job.pk, countdown=CANCEL_GRACE + 0.5)
+    return job
+
+
+def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
+    """Make a checkpoint a model that can be evaluated, served and trained further. Twice gives the same model."""
+    check_can(actor, Permission.JOB_LAUNCH, team=checkpoint.team)
+    checkpoint = Checkpoint.objects.select_related("job__team", "model").get(pk=checkpoint.pk)
+    if checkpoint.model:
+        return checkpoint.model
+    if checkpoint.is_deleted or not Path(checkpoint.path).is_dir():
+        raise Conflict(
+            f"The weights of train step {checkpoint.step_number} are no longer kept.",
+            fix="Choose one of the checkpoints that the job page lists.",
+        )
+    job = checkpoint.job
+    target = Path(settings.VAR_DIR) / "models" / checkpoint.public_id
+    target.parent.mkdir(parents=True, exist_ok=True)
+    backend_get(job.backend).export(run_of(job), checkpoint.path, target)
+    with transaction.atomic():
+        checkpoint = (
+            Checkpoint.objects.select_for_update(of=("self",)).select_related("job", "model").get(pk=checkpoint.pk)
+        )
+        if checkpoint.model is None:
+            checkpoint.model = agent_services.model_endpoint_create(
+                actor=actor,
+                name=f"Job {job.number}, train step {checkpoint.step_number}",
+                kind=ModelEndpoint.Kind.LOCAL,
+                model=str(target),
+                is_trainable=True,
+                digest=checkpoint.digest,
+            )
+            checkpoint.save(update_fields=["model"])
+            audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
+    return checkpoint.model
+
+
+def batch_credit(*, batch_id: int) -> None:
+    """Credit the steps of a train step's rollouts. Again changes nothing."""
+    batch = RolloutBatch.objects.filter(pk=batch_id).first()
+    if batch:
+        attribution_services.attribution_compute(rollouts=batch)

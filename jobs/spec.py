@@ -1,0 +1,45 @@
+"""What a backend is handed for a job: the wire spec and the rows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from datasets.models import Item, Split
+from jobs.agents import selectors as agent_selectors
+from jobs.backends.base import RunSpec
+from jobs.models import Job
+from jobs.plan import trainer_plan
+
+SPEC_VERSION = 1
+
+
+def job_spec(job: Job) -> dict[str, Any]:
+    """The spec of one run. Holds unsealed tool headers: for the trainer's eyes only."""
+    baseline = job.baseline
+    agent, grader = baseline.agent_version, baseline.grader_version
+    return {
+        "spec_version": SPEC_VERSION,
+        "job_id": job.public_id,
+        "base_model": job.base_model.model,
+        "seed": job.seed,
+        "agent": {
+            "system_prompt": agent.system_prompt,
+            "tools": [tool.as_dict() for tool in agent_selectors.toolspecs(agent)],
+            "limits": agent.limits,
+            "sampling": agent.sampling,
+            "response_format": agent.response_format,
+        },
+        "grader": grader.config,
+        "pass_threshold": grader.pass_threshold,
+        "plan": trainer_plan(job.plan),
+    }
+
+
+def split_rows(job: Job, split: str) -> Iterator[dict[str, Any]]:
+    """`{"key", "item"}` for each row of a split, in order."""
+    items = Item.objects.filter(version=job.baseline.dataset_version, split=split).order_by("position")
+    for item in items.iterator(chunk_size=1000):
+        yield {"key": item.key, "item": item.data}
+
+
+def run_spec(job: Job) -> RunSpec:
+    return RunSpec(job_spec(job), split_rows(job, Split.TRAIN), split_rows(job, Split.VALIDATION))

@@ -1,0 +1,330 @@
+"""Looking after jobs: one short look at a time, under a lease, by whichever worker comes first.
+
+A look brings home what the backend reported, then judges whether the work still goes on. Nothing here waits: what is not
+ready is looked at again. The lease is a column with an end; a worker that dies leaves it to run out, and one that was
+only slow finds it gone at its next write and stops.
+"""
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs import alarms, costs, journal, selectors
+from jobs.backends.base import Health, Run
+from jobs.backends.registry import backend_get
+from jobs.events import event_note
+from jobs.models import Job
+from jobs.spec import job_spec, run_spec
+from jobs.states import ACTIVE, AT_WORK, Status, may_precede
+from rftstudio.core.errors import StudioError
+
+logger = logging.getLogger(__name__)
+
+LEASE_SECONDS = 30
+#: Seconds that a trainer has to obey a cancel before it is killed.
+CANCEL_GRACE = 4.0
+#: Looks in a row that may end in an error of our own before the job is failed.
+MOST_FAULTS = 20
+_SLOT_LOCK = 4_170_231  # names our advisory lock among others in the same database
+
+
+class LeaseLost(Exception):
+    """Another worker took over; whatever this one was about to write must not be written."""
+
+
+class Lease:
+    """The right to look after one job, for a while. The end of the lease is also its token."""
+
+    def __init__(self, job_id: int) -> None:
+        self.job_id = job_id
+        self.until: datetime | None = None
+
+    def take(self) -> bool:
+        now = timezone.now()
+        until = now + timedelta(seconds=LEASE_SECONDS)
+        free = Job.objects.filter(pk=self.job_id).filter(Q(lease_until=None) | Q(lease_until__lt=now))
+        if free.update(lease_until=until) != 1:
+            return False
+        self.until = until
+        return True
+
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """A transaction that lengthens the lease first, and fails as a whole when the lease has gone."""
+        before = self.until
+        until = max(timezone.now(), before) + timedelta(seconds=LEASE_SECONDS, microseconds=1)
+        try:
+            with transaction.atomic():
+                if Job.objects.filter(pk=self.job_id, lease_until=before).update(lease_until=until) != 1:
+                    raise LeaseLost(f"job {self.job_id}")
+                self.until = until
+                yield
+        except BaseException:
+            self.until = before
+            raise
+
+    def give_back(self) -> None:
+        Job.objects.filter(pk=self.job_id, lease_until=self.until).update(lease_until=None)
+
+
+@contextmanager
+def leased(job_id: int) -> Iterator[Lease | None]:
+    """The lease, or None when another worker holds it."""
+    lease = Lease(job_id)
+    if not lease.take():
+        yield None
+        return
+    try:
+        yield lease
+    finally:
+        lease.give_back()
+
+
+def run_of(job: Job) -> Run:
+    return Run(job.public_id, run_dir=job.run_dir, external_id=job.external_id, process=job.process)
+
+
+def job_move(job: Job, to: str, note: str = "", *, level: str = "info", **fields) -> bool:
+    """Move the job if its present status allows, and tell it; False means another was first."""
+    with transaction.atomic():
+        waiting = Job.objects.filter(pk=job.pk, status__in=may_precede(to))
+        moved = waiting.update(status=to, status_note=note, **fields) == 1
+        if moved and note:
+            event_note(job, note, level=level)
+    job.refresh_from_db()
+    return moved
+
+
+def job_fail(job: Job, code: str, message: str, *, param: str | None = None) -> bool:
+    """End a job by an error. There is no failed job without code, message and event."""
+    error = {"code": code, "message": message, "param": param}
+    return job_move(job, Status.FAILED, message, level="error", error=error, finished_at=timezone.now(), process={})
+
+
+def jobs_sync() -> int:
+    """One look at every active job. One that breaks does not hold up the others."""
+    looked = 0
+    for job_id in Job.objects.filter(status__in=ACTIVE).order_by("id").values_list("pk", flat=True):
+        looked += job_sync(job_id=job_id)
+    return looked
+
+
+def job_sync(*, job_id: int) -> bool:
+    """One look at a job: check, start, bring home, look after, as its status asks. False when another worker has it."""
+    with leased(job_id) as lease:
+        if lease is None:
+            return False
+        job = Job.objects.select_related(
+            "team", "base_model", "baseline__agent_version", "baseline__grader_version", "baseline__dataset_version"
+        ).get(pk=job_id)
+        try:
+            _look(job, lease)
+        except LeaseLost:
+            logger.warning("Another worker took over job %s", job.public_id)
+        except Exception as exc:
+            _fault(job, exc)
+            return False
+    return True
+
+
+def _fault(job: Job, exc: Exception) -> None:
+    """Our own error while looking after a job: logged whole under a number, told on the job, tried again a while."""
+    reference = secrets.token_hex(4)
+    logger.exception("Looking after job %s failed (reference %s)", job.public_id, reference)
+    job.refresh_from_db()
+    faults = int(job.process.get("faults") or 0) + 1
+    Job.objects.filter(pk=job.pk).update(process={**job.process, "faults": faults})
+    job.refresh_from_db()
+    if faults == 1:
+        event_note(
+            job,
+            f"Studio could not take in what the trainer reported (reference {reference}). It tries again.",
+            level="warn",
+        )
+    if faults >= MOST_FAULTS:
+        if job.status in AT_WORK:
+            backend_get(job.backend).cancel(run_of(job), grace=0)
+        job_fail(
+            job,
+            "studio_error",
+            f"Studio failed {faults} times while taking in what the trainer reported "
+            f"({type(exc).__name__}, reference {reference}). The server's log has it whole.",
+        )
+
+
+def job_start(*, job_id: int) -> bool:
+    """Check a new job and start it, or leave it in the queue. The same look as every other."""
+    return job_sync(job_id=job_id)
+
+
+def _look(job: Job, lease: Lease) -> None:
+    if job.status == Status.VALIDATING:
+        _validate(job)
+    if job.status == Status.QUEUED:
+        _start_if_free(job)
+    elif job.status in AT_WORK:
+        # Asked before the journal is read: a trainer that is dead by now has written all it ever will.
+        health = backend_get(job.backend).health(run_of(job))
+        _bring_home(job, lease)
+        if job.status in AT_WORK:
+            _look_after(job, health)
+
+
+def _validate(job: Job) -> None:
+    try:
+        problems = backend_get(job.backend).validate(job_spec(job))
+    except StudioError as exc:
+        job_fail(job, exc.code, str(exc), param=exc.where or None)
+        return
+    if problems:
+        first = problems[0]
+        job_fail(job, first.code, " ".join(filter(None, [first.message, first.fix])), param=first.param or None)
+        return
+    job_move(job, Status.QUEUED, "Files and grader are in order.", queued_at=timezone.now())
+
+
+def slots() -> int:
+    """How many self-hosted jobs may train at once on this installation."""
+    return getattr(settings, "STUDIO_TRAINER_SLOTS", 1)
+
+
+def _claim_slot(job: Job) -> bool:
+    """Move to running if a place is free. Two workers that claim for two jobs at once take turns."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SLOT_LOCK])
+        local = Job.objects.filter(backend=job.backend)
+        ahead = local.filter(status=Status.QUEUED, queued_at__lt=job.queued_at).exclude(pk=job.pk).count()
+        if local.filter(status__in=AT_WORK).count() + ahead >= slots():
+            return False
+        return job_move(job, Status.RUNNING)
+
+
+def _start_if_free(job: Job) -> None:
+    if backend_get(job.backend).capabilities.is_local:
+        if not _claim_slot(job):
+            return
+    elif not job_move(job, Status.RUNNING):
+        return
+    _submit(job)
+
+
+def _submit(job: Job) -> None:
+    """Start the trainer, or go on from its newest checkpoint. Safe to repeat: a run that lives is not started twice."""
+    backend = backend_get(job.backend)
+    if not job.run_dir and backend.capabilities.is_local:
+        # Noted first, so that a crash behind the start still finds the run's folder.
+        job.run_dir = str(settings.RUNS_DIR / job.public_id)
+        Job.objects.filter(pk=job.pk).update(run_dir=job.run_dir)
+    try:
+        run = backend.submit(run_of(job), run_spec(job))
+    except OSError as exc:
+        logger.exception("The trainer of job %s could not be started", job.public_id)
+        job_fail(job, "trainer_not_started", f"The trainer could not be started: {exc}")
+        return
+    except StudioError as exc:
+        job_fail(job, exc.code, str(exc), param=exc.where or None)
+        return
+    Job.objects.filter(pk=job.pk).update(
+        run_dir=run.run_dir,
+        external_id=run.external_id,
+        process={**job.process, **run.process},
+        heartbeat_at=timezone.now(),
+        started_at=job.started_at or timezone.now(),
+    )
+    job.refresh_from_db()
+    _obey(job)
+
+
+def _obey(job: Job) -> None:
+    """Pass on a wish that came while the trainer was being started, or that was lost."""
+    backend = backend_get(job.backend)
+    if job.status == Status.PAUSING:
+        backend.pause(run_of(job))
+    elif job.status == Status.CANCELLING:
+        backend.cancel(run_of(job), grace=CANCEL_GRACE)
+
+
+def _bring_home(job: Job, lease: Lease) -> None:
+    """Read the journal to its end, a chunk to a transaction. Rows, cursor and lease move together or not at all."""
+    backend = backend_get(job.backend)
+    before = job.done_steps
+    for chunk in backend.poll(run_of(job), job.journal_cursor):
+        with lease.renewed():
+            fresh = (
+                Job.objects.select_for_update(of=("self",))
+                .select_related("team", "baseline", "base_model")
+                .get(pk=job.pk)
+            )
+            if fresh.journal_cursor != job.journal_cursor:
+                raise LeaseLost(f"job {job.pk}: the cursor moved")
+            journal.events_apply(fresh, chunk.events)
+            Job.objects.filter(pk=job.pk).update(journal_cursor=chunk.cursor)
+        job.refresh_from_db()
+        if job.process.get("faults"):
+            Job.objects.filter(pk=job.pk).update(process={k: v for k, v in job.process.items() if k != "faults"})
+    journal.checkpoints_look(job)
+    if job.done_steps != before and job.status == Status.RUNNING:
+        _apply_rules(job)
+
+
+def _apply_rules(job: Job) -> None:
+    """Pause by the job's own rules. Resuming means a person looked, so the rules look at later train steps only."""
+    since = int(job.process.get("resumed_at") or 0)
+    steps = [step for step in selectors.step_figures(job) if step.number > since]
+    cost = costs.job_cost(job)
+    spent = None if cost is None else float(cost) - float(job.process.get("resumed_usd") or 0.0)
+    reason = alarms.stop_reason(steps, job.plan, spent)
+    if reason and job_move(job, Status.PAUSING, reason, level="warn"):
+        _obey(job)
+
+
+def _look_after(job: Job, health: Health) -> None:
+    if health.heartbeat_at:
+        Job.objects.filter(pk=job.pk).update(heartbeat_at=datetime.fromtimestamp(health.heartbeat_at, UTC))
+    if job.status == Status.CANCELLING:
+        if backend_get(job.backend).cancel(run_of(job), grace=CANCEL_GRACE):
+            _ended(job, Status.CANCELLED, f"Cancelled at train step {job.done_steps}; the trainer was stopped.")
+        return
+    if health.is_alive:
+        _obey(job)
+    elif not job.process.get("pid") and backend_get(job.backend).capabilities.is_local:
+        _submit(job)  # the worker died between claiming the place and starting the trainer
+    elif job.status == Status.PAUSING:
+        _ended(
+            job, Status.PAUSED, "Paused. The trainer had ended before it saved; it goes on from its last checkpoint."
+        )
+    else:
+        _restart(job, health)
+
+
+def _ended(job: Job, to: str, note: str) -> None:
+    fields = {} if to == Status.PAUSED else {"finished_at": timezone.now()}
+    job_move(job, to, " ".join(filter(None, [job.status_note, note])), process={}, **fields)
+
+
+def _restart(job: Job, health: Health) -> None:
+    """The trainer died without a last word: start it again from its newest checkpoint, a few times."""
+    said = f" Its last words: {health.last_words}" if health.last_words else ""
+    most = getattr(settings, "STUDIO_TRAINER_RESTARTS", 3)
+    if job.restarts >= most:
+        job_fail(
+            job, "trainer_died", f"The trainer died {job.restarts + 1} times, at train step {job.done_steps}.{said}"
+        )
+        return
+    with transaction.atomic():
+        held = Job.objects.filter(pk=job.pk, status=Status.RUNNING, restarts=job.restarts)
+        if held.update(restarts=job.restarts + 1) != 1:
+            return
+        note = f"The trainer died at train step {job.done_steps}. It starts again from its newest checkpoint."
+        event_note(job, note + said, level="warn")
+    job.refresh_from_db()
+    _submit(job)

@@ -1,0 +1,31 @@
+"""Celery's door to jobs. Every task is short: training lives in a process of its own."""
+
+from celery import shared_task
+
+
+@shared_task
+def job_start(job_id: int) -> None:
+    from jobs import services
+
+    services.job_start(job_id=job_id)
+
+
+@shared_task
+def job_sync(job_id: int) -> None:
+    from jobs import services
+
+    services.job_sync(job_id=job_id)
+
+
+@shared_task
+def jobs_sync() -> None:
+    from jobs import services
+
+    services.jobs_sync()
+
+
+@shared_task
+def batch_credit(batch_id: int) -> None:
+    from jobs import services
+
+    services.batch_credit(batch_id=batch_id)

@@ -1,0 +1,116 @@
+"""Alarms over train steps, as plain tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jobs.alarms import OK, WARN, alarms_of, stop_reason
+from jobs.evaluations.metrics import RolloutRow, ToolUse
+from jobs.figures import StepFigures, batch_figures
+
+CASES = Path(__file__).parents[1] / "data/cases/rewards"
+
+
+def series(count: int = 12, **of) -> list[StepFigures]:
+    """Steps whose fields are given as functions of the step's place, 0 to 1."""
+    return [
+        StepFigures(number=n + 1, **{name: make(n / (count - 1)) for name, make in of.items()}) for n in range(count)
+    ]
+
+
+def found(steps, key):
+    return next((alarm for alarm in alarms_of(steps) if alarm.key == key), None)
+
+
+def test_gap_alarm_on_a_run_that_memorises_names_the_best_step():
+    rows = [json.loads(line) for line in (CASES / "c057_gap.jsonl").read_text().splitlines()]
+    steps = [
+        StepFigures(number=row["step"], mean_reward=row["train_reward"], validation_reward=row["valid_reward"])
+        for row in rows
+    ]
+    alarm = found(steps, "gap")
+    assert alarm.level == WARN
+    assert "more than 0.10" in alarm.text
+    assert "best at train step 0 (0.40)" in alarm.text
+
+
+def test_gap_alarm_on_a_sound_run_says_what_it_looked_at():
+    steps = series(mean_reward=lambda x: 0.4 + x / 3, validation_reward=lambda x: 0.4 + x / 3)
+    assert (found(steps, "gap").level, alarms_of(steps)[0].level) == (OK, OK)
+    assert "would come at 0.10" in found(steps, "gap").text
+
+
+def test_tools_alarm_when_calls_fall_to_a_quarter():
+    assert found(series(tools=lambda x: {"lookup": 4 * (1 - x)}), "tools").level == WARN
+    assert found(series(tools=lambda x: {"lookup": 4 - x}), "tools") is None
+    assert found(series(tools=lambda x: {}), "tools") is None
+
+
+@pytest.mark.parametrize(
+    "tokens, reward, name",
+    [
+        (lambda x: 100 + 900 * x, lambda x: 0.5, "Lengths run away"),
+        (lambda x: 100 * (1.01 - x), lambda x: 0.2 + 0.7 * x, "Answers shrink while the reward rises"),
+        (lambda x: 100 + 20 * x, lambda x: 0.5, None),
+    ],
+)
+def test_length_alarm(tokens, reward, name):
+    alarm = found(series(tokens_mean=tokens, mean_reward=reward), "length")
+    assert (alarm.name if alarm else None) == name
+
+
+def test_ungraded_alarm_over_five_percent():
+    assert found(series(ungraded_share=lambda x: 0.08), "ungraded").query.endswith("error=1")
+    assert found(series(ungraded_share=lambda x: 0.02), "ungraded") is None
+
+
+def test_dominance_alarm_when_one_part_climbs_alone():
+    climbs = series(sub_rewards=lambda x: {"citations": 0.5 + 0.4 * x, "conclusion": 0.5})
+    assert "citations rose" in found(climbs, "dominance").text
+    both = series(sub_rewards=lambda x: {"citations": 0.5 + 0.4 * x, "conclusion": 0.5 + 0.3 * x})
+    assert found(both, "dominance") is None
+    full = series(sub_rewards=lambda x: {"exact": 0.4 + 0.5 * x, "brevity": 1.0})
+    assert found(full, "dominance") is None, "a part that is full already cannot rise"
+
+
+def test_signal_alarm_says_why_groups_are_alike():
+    solved = series(groups=lambda x: 8, groups_high=lambda x: 6)
+    assert "solved already" in found(solved, "signal").text
+    lost = series(groups=lambda x: 8, groups_low=lambda x: 7)
+    assert "never succeed" in found(lost, "signal").text
+
+
+def test_alarms_of_nothing_are_none():
+    assert alarms_of([]) == []
+
+
+@pytest.mark.parametrize(
+    "steps, plan, cost, words",
+    [
+        (series(groups=lambda x: 8, groups_high=lambda x: 6), {"stop_zero_variance": 0.6}, None, "no-signal rule"),
+        (series(groups=lambda x: 8, groups_high=lambda x: 6), {"stop_zero_variance": 0.8}, None, ""),
+        (series(groups=lambda x: 8, groups_high=lambda x: 6), {"stop_zero_variance": None}, None, ""),
+        (series(ungraded_share=lambda x: 0.5), {"stop_ungraded": 0.2}, None, "ungraded"),
+        (series(1 + 1, ungraded_share=lambda x: 0.1), {"stop_ungraded": 0.2}, None, ""),
+        (series(), {"stop_usd": 0.5}, 0.511, "$0.51"),
+        (series(), {"stop_usd": 0.5}, 0.438, ""),
+        (series(), {"stop_usd": 0.5}, None, ""),
+    ],
+)
+def test_stop_reason_follows_the_jobs_own_rules(steps, plan, cost, words):
+    reason = stop_reason(steps, plan, cost)
+    assert words in reason if words else reason == ""
+
+
+def test_batch_figures_split_groups_without_signal():
+    rows = [
+        RolloutRow(str(group), reward, tools=(ToolUse("lookup"),), sub_rewards={"exact": reward}, output_tokens=10)
+        for group, rewards in enumerate([[0, 0], [1, 1], [0, 1], [None, None], [0, None]])
+        for reward in rewards
+    ]
+    found = batch_figures(rows, pass_threshold=0.5)
+    assert (found["groups"], found["groups_low"], found["groups_high"]) == (3, 1, 1)
+    assert found["ungraded_share"] == 0.3
+    assert found["tools"] == {"lookup": 1.0}
+    assert found["sub_rewards"] == {"exact": pytest.approx(3 / 7)}
