@@ -1,0 +1,196 @@
+"""Many rollouts at once: the portable engine runs each, and their replies are generated together, round by round.
+
+TRL's own tool loop is serial over rollouts. Here a round begins when every live rollout waits for the model; tool calls
+of different rollouts overlap in between. Which rollouts share a batch therefore never depends on how fast a tool was,
+and each try draws its chance from a source of its own, so a run repeats bit by bit.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.agents.tools.spec import ToolSpec
+from jobs.agents.tools.toolset import Toolset
+from jobs.backends.trl.control import Cancelled
+from jobs.rollouts.engine.loop import run_rollout
+from jobs.rollouts.engine.types import Limits, PolicyError, PolicyReply, Trajectory
+from jobs.rollouts.policies.hf_chat import Ask, Generation, HfChat, Stopped
+
+
+@dataclass(frozen=True)
+class Try:
+    """One try to run. `chance` seeds its sampling: the same in every run with the same seed; `trace_id` is its own."""
+
+    key: str
+    item: dict[str, Any]
+    sample_index: int
+    trace_id: str
+    chance: str
+
+
+@dataclass
+class Tokens:
+    """A rollout as the trainer needs it. `mask` is 1 where the policy wrote; `turns` are spans of its steps."""
+
+    prompt: list[int] = field(default_factory=list)
+    completion: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    turns: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, ids: list[int], *, logprobs: list[float] | None = None) -> None:
+        wrote = logprobs is not None
+        if wrote:
+            self.turns.append((len(self.completion), len(self.completion) + len(ids)))
+        self.completion += ids
+        self.logprobs += logprobs if wrote else [0.0] * len(ids)
+        self.mask += [int(wrote)] * len(ids)
+
+
+@dataclass
+class Outcome:
+    """What became of one try."""
+
+    trial: Try
+    trajectory: Trajectory
+    tokens: Tokens
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all rollouts of a run share."""
+
+    chat: HfChat
+    tools: list[ToolSpec]
+    limits: Limits
+    system_prompt: str
+    temperature: float
+    max_reply_tokens: int
+    top_p: float = 1.0
+    http: Any = None
+
+
+class Round:
+    """Gathers the asks of all live rollouts and generates when nobody is missing."""
+
+    def __init__(self, chat: HfChat, count: int, should_stop: Callable[[], bool]) -> None:
+        self.chat, self.live, self.should_stop = chat, count, should_stop
+        self.waiting: dict[int, tuple[Ask, asyncio.Future]] = {}
+        self.stopped = False
+
+    async def ask(self, place: int, ask: Ask) -> Generation:
+        future = asyncio.get_running_loop().create_future()
+        self.waiting[place] = (ask, future)
+        self._generate_if_full()
+        try:
+            return await future
+        finally:
+            self.waiting.pop(place, None)
+
+    def leave(self) -> None:
+        """A rollout has ended; the others need not wait for it."""
+        self.live -= 1
+        self._generate_if_full()
+
+    def _generate_if_full(self) -> None:
+        if not self.waiting or len(self.waiting) < self.live:
+            return
+        batch = [self.waiting.pop(place) for place in sorted(self.waiting)]
+        try:
+            results = self.chat.generate([ask for ask, _ in batch], should_stop=self.should_stop)
+        except Stopped:
+            self.stopped = True
+            for _, future in batch:
+                future.cancel()
+            return
+        for (_, future), result in zip(batch, results, strict=True):
+            if not future.done():
+                future.set_result(result)
+
+
+class TokenPolicy:
+    """The policy of one rollout. It keeps the very tokens it sampled, and appends only what the tools answered."""
+
+    def __init__(self, setup: Setup, around: Round, place: int, trial: Try) -> None:
+        self.setup, self.around, self.place = setup, around, place
+        self.draw = random.Random(trial.chance).random  # noqa: S311
+        self.tokens = Tokens()
+        self.seen = 0
+
+    async def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> PolicyReply:
+        self._read(messages, tools)
+        context = self.tokens.prompt + self.tokens.completion
+        ask = Ask(context, self._room(len(context)), self.draw, self.setup.temperature, self.setup.top_p)
+        if ask.max_tokens < 1:
+            return PolicyReply(finish_reason="length", input_tokens=len(context))
+        try:
+            generation = await self.around.ask(self.place, ask)
+        except FloatingPointError as exc:
+            raise PolicyError(str(exc)) from exc
+        self.tokens.add(generation.ids, logprobs=generation.logprobs)
+        reply = self.setup.chat.reply(ask, generation)
+        for number, call in enumerate(reply.tool_calls):
+            call["id"] = f"call_{len(self.tokens.turns)}_{number}"
+        self.seen = len(messages) + 1  # its own message, which the engine appends next
+        return reply
+
+    def _read(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
+        chat = self.setup.chat
+        if not self.tokens.prompt:
+            self.tokens.prompt = chat.prompt_ids(messages, tools)
+        else:
+            self.tokens.add(chat.continuation_ids(messages[self.seen :]))
+
+    def _room(self, used: int) -> int:
+        """Tokens this reply may take: its own limit, what is left of the rollout's, what fits the context."""
+        left = self.setup.limits.max_tokens - sum(self.tokens.mask)
+        return min(self.setup.max_reply_tokens, left, self.setup.chat.context - used)
+
+
+def rollouts_run(setup: Setup, trials: list[Try], *, should_stop: Callable[[], bool]) -> list[Outcome]:
+    """Run all tries to their end, in the order given. Raises Cancelled soon after `should_stop` turns true."""
+    return asyncio.run(_run_all(setup, trials, should_stop))
+
+
+async def _run_all(setup: Setup, trials: list[Try], should_stop: Callable[[], bool]) -> list[Outcome]:
+    around = Round(setup.chat, len(trials), should_stop)
+    tasks = [asyncio.ensure_future(_run_one(setup, around, place, trial)) for place, trial in enumerate(trials)]
+    watch = asyncio.ensure_future(_cancel_when(should_stop, tasks))
+    try:
+        return await asyncio.gather(*tasks)
+    except asyncio.CancelledError as exc:
+        if around.stopped or should_stop():
+            raise Cancelled from exc
+        raise
+    finally:
+        watch.cancel()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run_one(setup: Setup, around: Round, place: int, trial: Try) -> Outcome:
+    policy = TokenPolicy(setup, around, place, trial)
+    toolset = Toolset(setup.tools, item=trial.item, trace_id=trial.trace_id, limits=setup.limits, http=setup.http)
+    try:
+        trajectory = await run_rollout(
+            item=trial.item,
+            policy=policy,
+            toolset=toolset,
+            limits=setup.limits,
+            system_prompt=setup.system_prompt,
+            trace_id=trial.trace_id,
+        )
+    finally:
+        around.leave()
+    return Outcome(trial, trajectory, policy.tokens)
+
+
+async def _cancel_when(should_stop: Callable[[], bool], tasks: list[asyncio.Task]) -> None:
+    """Ends rollouts that wait for slow tools when the run is cancelled."""
+    while not should_stop():
+        await asyncio.sleep(0.1)
+    for task in tasks:
+        task.cancel()

@@ -1,0 +1,136 @@
+"""The local model server, as a real process with the shipped base model."""
+
+import json
+import os
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from jobs.rollouts.engine.types import PolicyError
+from jobs.rollouts.policies.local import ensure_server, server_key
+from rftstudio.demo import world
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.training
+
+BASE_MODEL = Path(world.__file__).parent / "base_model"
+TOOLS = [
+    {"type": "function", "function": {key: tool[key] for key in ("name", "description", "parameters")}}
+    for tool in world.TOOLS
+]
+MESSAGES = [
+    {"role": "developer", "content": world.SYSTEM_PROMPT},
+    {"role": "user", "content": "Hull: the ship carries tea and silk. What is the rate for tea?"},
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("run")
+    url = ensure_server(BASE_MODEL, run_dir=run_dir)
+    yield url, run_dir
+    os.kill(pid_of(run_dir), signal.SIGTERM)
+
+
+def pid_of(run_dir):
+    return int((run_dir / "servers" / server_key(BASE_MODEL) / "pid").read_text())
+
+
+def ask(url, **body):
+    payload = {"model": "any", "messages": MESSAGES, "tools": TOOLS, "max_tokens": 24, **body}
+    request = urllib.request.Request(
+        f"{url}/chat/completions", json.dumps(payload).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_answer_has_the_shape_of_chat_completions(server):
+    answer = ask(server[0], seed=1, temperature=0)
+    assert answer["object"] == "chat.completion"
+    [choice] = answer["choices"]
+    assert choice["finish_reason"] == "tool_calls"
+    assert choice["message"]["tool_calls"][0]["function"]["name"] == "lookup"
+    assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])
+    assert answer["usage"]["total_tokens"] > answer["usage"]["prompt_tokens"] > 0
+    assert answer["studio"]["logprob_sum"] <= 0
+    assert answer["studio"]["entropy_mean"] >= 0
+
+
+def test_same_seed_same_answer_also_in_company(server):
+    alone = [ask(server[0], seed=n)["studio"]["logprob_sum"] for n in range(8)]
+    together: dict[int, float] = {}
+    threads = [
+        threading.Thread(target=lambda n=n: together.update({n: ask(server[0], seed=n)["studio"]["logprob_sum"]}))
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [together[n] for n in range(8)] == pytest.approx(alone, abs=1e-3)
+
+
+def test_prompt_follows_the_order_of_tools(server):
+    short = ask(server[0], seed=1, tools=TOOLS[:1])["usage"]["prompt_tokens"]
+    assert short < ask(server[0], seed=1, tools=TOOLS)["usage"]["prompt_tokens"]
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ({"messages": []}, "messages"),
+        ({"stream": True}, "stream"),
+        ({"n": 2}, "n must be 1"),
+        ({"temperature": "hot"}, "temperature"),
+        ({"messages": [{"role": "user", "content": "tea " * 600}]}, "tokens"),
+    ],
+)
+def test_request_that_cannot_be_answered_is_refused_in_words(server, body, words):
+    with pytest.raises(urllib.error.HTTPError) as refusal:
+        ask(server[0], **body)
+    assert refusal.value.code == 400
+    assert words in json.load(refusal.value)["error"]["message"]
+
+
+def test_models_and_health(server):
+    with urllib.request.urlopen(f"{server[0]}/models") as answer:
+        assert json.load(answer)["data"][0]["id"] == str(BASE_MODEL)
+    with urllib.request.urlopen(server[0].removesuffix("/v1") + "/health") as answer:
+        assert json.load(answer)["pid"] == pid_of(server[1])
+
+
+def test_ensure_server_finds_the_one_that_runs(server):
+    url, run_dir = server
+    assert ensure_server(BASE_MODEL, run_dir=run_dir) == url
+
+
+def test_ensure_server_replaces_a_dead_one_and_many_callers_share_it(tmp_path):
+    ensure_server(BASE_MODEL, run_dir=tmp_path, idle_seconds=6)
+    os.kill(pid_of(tmp_path), signal.SIGKILL)
+    time.sleep(0.2)
+    urls: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: urls.append(ensure_server(BASE_MODEL, run_dir=tmp_path, idle_seconds=6)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(urls)) == 1
+    limit = time.monotonic() + 30
+    while (tmp_path / "servers" / server_key(BASE_MODEL) / "port").exists():  # it ends by itself when it idles
+        assert time.monotonic() < limit
+        time.sleep(0.2)
+
+
+def test_folder_without_a_model_is_refused_with_the_reason(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(PolicyError, match="could not be served"):
+        ensure_server(tmp_path / "empty", run_dir=tmp_path)
