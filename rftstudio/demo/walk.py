@@ -27,6 +27,7 @@ from jobs.evaluations.models import Evaluation
 from jobs.models import Job
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import Conflict
+from rftstudio.demo import world
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Membership, Role, Team, User
 from rftstudio.teams.services import team_create
@@ -36,6 +37,9 @@ BASE_MODEL = HERE / "base_model"
 DATA_FILE = HERE / "data" / "duty_desk.jsonl"
 DESK = "Duty desk"
 CREDIT_METHOD = "prefix_value"
+PASS_MARK = 0.75  # only a right answer reaches it: a wrong one earns 0.3 at the most
+SAMPLING = {"temperature": 1.0, "max_tokens": 48}
+LIMITS = {"max_steps": 6, "max_tool_calls": 6, "max_tokens": 256, "max_seconds": 60}
 
 
 @dataclass(frozen=True)
@@ -81,16 +85,16 @@ def grader_ready(actor: Actor) -> GraderVersion:
     """The example's reward: right answer, evidence for it, a light price per surplus tool call."""
     recipe = json.loads((HERE / "grader.json").read_text())
     grader = Grader.objects.filter(team=actor.team, name=DESK).first() or grader_services.grader_create(
-        actor=actor, name=DESK, config=recipe["config"]
+        actor=actor, name=DESK, config=recipe
     )
     return grader.versions.order_by("number").first() or grader_services.grader_version_publish(
-        actor=actor, grader=grader, pass_threshold=recipe["pass_threshold"], note="Comes with the example"
+        actor=actor, grader=grader, pass_threshold=PASS_MARK, note="Comes with the example"
     )
 
 
 def model_ready(actor: Actor) -> ModelEndpoint:
     """The small base model that ships with the repository."""
-    digest = json.loads((BASE_MODEL / "manifest.json").read_text())["model.safetensors"]
+    digest = json.loads((BASE_MODEL / "manifest.json").read_text())["sha256"]["model.safetensors"]
     return ModelEndpoint.objects.filter(team=actor.team, digest=digest).first() or agent_services.model_endpoint_create(
         actor=actor,
         name="Duty desk base (187 k parameters)",
@@ -103,11 +107,10 @@ def model_ready(actor: Actor) -> ModelEndpoint:
 
 def agent_ready(actor: Actor, model: ModelEndpoint) -> AgentVersion:
     """The desk's agent: prompt, two built-in tools, limits."""
-    recipe = json.loads((HERE / "agent.json").read_text())
     tools = [
         Tool.objects.filter(team=actor.team, name=spec["name"]).first()
         or agent_services.tool_create(actor=actor, **spec)
-        for spec in recipe["tools"]
+        for spec in world.TOOLS
     ]
     agent = Agent.objects.filter(team=actor.team, name=DESK).first() or agent_services.agent_create(
         actor=actor, name=DESK
@@ -115,11 +118,11 @@ def agent_ready(actor: Actor, model: ModelEndpoint) -> AgentVersion:
     return agent.versions.order_by("-number").first() or agent_services.agent_version_publish(
         actor=actor,
         agent=agent,
-        system_prompt=recipe["system_prompt"],
+        system_prompt=world.SYSTEM_PROMPT,
         model=model,
         tools=tools,
-        sampling=recipe["sampling"],
-        limits=recipe["limits"],
+        sampling=SAMPLING,
+        limits=LIMITS,
         note="Comes with the example",
     )
 

@@ -1,15 +1,16 @@
 """`manage.py demo`: the whole path for real on this machine, then the pages at a printed address."""
 
+import contextlib
 import json
 import os
 import secrets
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from django.conf import settings
-from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from tqdm import tqdm
 
@@ -28,18 +29,17 @@ class Command(BaseCommand):
         folder = Path(settings.VAR_DIR) / "demo"
         folder.mkdir(parents=True, exist_ok=True)
         password = login_kept(folder / "login.json")
-        call_command("migrate", verbosity=0)
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the group is ended on the way out
         with Group() as group:
-            self.stdout.write(f"Pages are at {group.address} · sign in as {EMAIL} with {password}\n\n")
+            self.stdout.write(f"Pages are at {group.url} · sign in as {EMAIL} with {password}\n\n")
             result = self.walk(seed, password)
             result["seconds_total"] = round(time.monotonic() - started, 1)
             (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
             self.compare(result)
             if serve:
-                self.stdout.write(
-                    f"\nOpen {group.address} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n"
-                )
-                group.wait()
+                self.stdout.write(f"\nOpen {group.url} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n")
+                with contextlib.suppress(KeyboardInterrupt):
+                    signal.pause()
 
     def walk(self, seed: int, password: str) -> dict:
         """Every arrow of the path, in order."""
@@ -54,10 +54,10 @@ class Command(BaseCommand):
             actor, data=data, agent=agent, grader=grader, seed=seed, policy_label="base model"
         )
         self.follow("Baseline evaluation", walk.evaluation_progress(baseline))
-        self.check(baseline.status == "succeeded", f"The baseline ended as {baseline.status}: {baseline.error}")
+        self.demand(baseline.status == "succeeded", f"The baseline ended as {baseline.status}: {baseline.error}")
         job = walk.job_ready(actor, baseline=baseline, seed=seed)
         self.follow("Agent RFT job", walk.job_progress(job))
-        self.check(job.status == Job.Status.SUCCEEDED, f"The job ended as {job.status}: {job.status_note} {job.error}")
+        self.demand(job.status == Job.Status.SUCCEEDED, f"The job ended as {job.status}: {job.status_note} {job.error}")
         credit = self.follow("Credit for each step", walk.credit_progress(job))
         tuned = walk.evaluation_ready(
             actor,
@@ -69,7 +69,7 @@ class Command(BaseCommand):
             policy_label=f"checkpoint, train step {job.best_checkpoint.step_number}",
         )
         self.follow("Evaluation of the best checkpoint", walk.evaluation_progress(tuned))
-        self.check(tuned.status == "succeeded", f"The evaluation ended as {tuned.status}: {tuned.error}")
+        self.demand(tuned.status == "succeeded", f"The evaluation ended as {tuned.status}: {tuned.error}")
         return {
             "baseline": walk.evaluation_figures(baseline),
             "tuned": {**walk.evaluation_figures(tuned), "checkpoint": job.best_checkpoint.public_id},
@@ -95,7 +95,7 @@ class Command(BaseCommand):
             bar.close()
         return getattr(last, "outcome", None)
 
-    def check(self, holds: bool, message: str) -> None:
+    def demand(self, holds: bool, message: str) -> None:
         if not holds:
             raise CommandError(message)
 
