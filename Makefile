@@ -9,9 +9,9 @@ PY := .venv/bin/python
 
 export UV_PYTHON_DOWNLOADS := never
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Variables given on the command line (make demo SERVE=0) reach the programs as environment.
 # Numerical libraries start a thread per core each; several processes then stand in each other's way.
 export OPENBLAS_NUM_THREADS ?= 1
-export SERVE DEMO_SEED JOBS STUDIO_PORT STUDIO_VAR_DIR
 
 .PHONY: help setup setup-train setup-test demo serve test test-fast test-lane lint format bench lock
 

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sys.executable
 QUICK = "not browser and not services and not training"
-JOBS = os.environ.get("JOBS", "2")
+JOBS = os.environ.get("JOBS") or "2"
 PYTEST = [PYTHON, "-m", "pytest", "-q"]
 PARALLEL = ["-n", JOBS, "--dist", "loadfile"]
 NO_TESTS = 5

@@ -28,7 +28,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
         request_id = given if _USABLE.fullmatch(given) else new_id("req_")
-        request.request_id = request_id
+        request.request_id = request_id  # type: ignore[attr-defined]
         started = time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = self.get_response(request)

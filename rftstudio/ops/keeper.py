@@ -50,9 +50,11 @@ class _Kept:
 class Keeper:
     """Runs programs under `var_dir`: pid files in run/, output in log/."""
 
-    def __init__(self, *, var_dir: Path, cwd: Path, env: Mapping[str, str], echo: Callable[[str], None]) -> None:
+    def __init__(
+        self, *, var_dir: Path, cwd: Path, echo: Callable[[str], None], env: Mapping[str, str] | None = None
+    ) -> None:
         self.run_dir, self.log_dir = var_dir / "run", var_dir / "log"
-        self.cwd, self.env, self.echo = cwd, dict(env), echo
+        self.cwd, self.echo, self.env = cwd, echo, dict(os.environ if env is None else env)
         self.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.log_dir.mkdir(parents=True, exist_ok=True)
         self._kept: dict[str, _Kept] = {}

@@ -29,7 +29,7 @@ def _applied(database: Path) -> set[str]:
 
 
 def _on_disk(installed_apps: Iterable[str]) -> set[str]:
-    found = set()
+    found: set[str] = set()
     for entry in installed_apps:
         package = entry.rpartition(".apps.")[0] or entry
         spec = importlib.util.find_spec(package)

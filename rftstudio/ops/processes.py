@@ -60,7 +60,8 @@ def spawn_detached(
     for name in (SUPERVISOR_PID, SUPERVISOR_TICKS):
         if name in os.environ:
             whole.setdefault(name, os.environ[name])
-    order = {"argv": [str(part) for part in argv], "cwd": str(cwd), "log_path": str(log_path), "env": whole}
+    program = [str(part) for part in argv]
+    order = {"argv": program, "cwd": str(cwd), "log_path": str(log_path), "env": whole}
     done = subprocess.run(
         [sys.executable, "-I", "-S", __file__],
         input=json.dumps(order),
@@ -71,7 +72,7 @@ def spawn_detached(
     )
     if done.returncode != 0:
         reason = done.stderr.strip().splitlines()[-1:] or [f"exit status {done.returncode}"]
-        raise OSError(f"{order['argv'][0]} could not be started: {reason[0]}")
+        raise OSError(f"{program[0]} could not be started: {reason[0]}")
     return json.loads(done.stdout)
 
 
@@ -141,7 +142,7 @@ def pid_file_read(path: Path) -> Identity | None:
 
 
 def _signal(identity: Mapping | None, number: int, group: bool) -> bool:
-    if not is_alive(identity):
+    if identity is None or not is_alive(identity):
         return False
     pid = int(identity["pid"])
     try:

@@ -34,7 +34,7 @@ WORKER_OPTIONS = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
 class Group:
-    """All of Studio, started on entering and ended on leaving. `url` is where it answers."""
+    """All of Studio, started on entering and ended on leaving; entered once. `url` is where it answers."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Group:
         self._own = self.var_dir / "run" / "supervisor.pid"
         self._saved_env: dict[str, str | None] = {}
         self._listener: socket.socket | None = None
-        self._keeper: Keeper | None = None
+        self._keeper = Keeper(var_dir=self.var_dir, cwd=ROOT, echo=echo)
         self.echo = echo
         self.url = ""
 
@@ -71,7 +71,7 @@ class Group:
         self._claim()
         try:
             self._name_supervisor()
-            self._keeper = Keeper(var_dir=self.var_dir, cwd=ROOT, env=self._env(), echo=self.echo)
+            self._keeper.env = self._env()
             self._end_strays()
             self._start_broker()
             if self._migrate:
@@ -90,9 +90,7 @@ class Group:
 
     def stop(self) -> None:
         """End all of it. Harmless when called twice."""
-        if self._keeper is not None:
-            self._keeper.stop(between=self._end_detached)
-            self._keeper = None
+        self._keeper.stop(between=self._end_detached)
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -102,12 +100,12 @@ class Group:
 
     def pid(self, name: str) -> int | None:
         """The pid of `broker`, `web`, `beat`, `worker-rollouts` or `worker-training`; None while it is down."""
-        return self._keeper.pid(name) if self._keeper else None
+        return self._keeper.pid(name)
 
     def _claim(self) -> None:
         """One group per data folder: two brokers on one journal would destroy it."""
         other = processes.pid_file_read(self._own)
-        if processes.is_alive(other) and other["pid"] != os.getpid():
+        if other is not None and processes.is_alive(other) and other["pid"] != os.getpid():
             raise UserError(
                 f"Studio already runs on {self.var_dir} (process {other['pid']}).",
                 fix="Use it, or end that process first; STUDIO_VAR_DIR chooses another folder.",
@@ -133,12 +131,13 @@ class Group:
     def _end_strays(self) -> None:
         """Programs of a supervisor that was killed end by their leash; make sure before taking their place."""
         for path in sorted(self._keeper.run_dir.glob("*.pid")):
+            if path == self._own:
+                continue
             identity = processes.pid_file_read(path)
-            if path != self._own and processes.is_alive(identity):
+            if identity is not None and processes.is_alive(identity):
                 self.echo(f"ending {path.stem} (process {identity['pid']}), left by an earlier run")
                 processes.end(identity, grace=DETACHED_GRACE_SECONDS)
-            if path != self._own:
-                path.unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
 
     def _end_detached(self) -> None:
         """End trainers and model servers: those with a pid file, then any other that bears our name."""
