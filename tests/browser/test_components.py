@@ -39,6 +39,13 @@ def test_chart_hover_answers_and_a_click_opens_the_rows(parts, picture):
     page.wait_for_url("**/members/?train_step=*")
 
 
+def test_chart_offers_no_button_that_sends_data_away(parts):
+    page = parts()
+    page.locator("#reward").hover()
+    titles = page.locator("#reward .modebar-btn").evaluate_all("all => all.map((one) => one.dataset.title)")
+    assert titles == ["Download plot as a PNG", "Zoom", "Pan", "Reset axes"]
+
+
 def test_chart_takes_the_colours_of_a_new_theme(parts):
     page = parts()
     line = page.locator("#reward .scatterlayer .js-line").first
