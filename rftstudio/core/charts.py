@@ -69,30 +69,32 @@ def vline(x: float, text: str, *, colour: str = "ink-3", dash: str = "dot") -> d
 def note(text: str, *, x: Any, y: Any, bold: bool = False, colour: str = "ink-2", **more: Any) -> dict[str, Any]:
     """A direct label in place of a legend."""
     return {
-        "text": f"<b>{text}</b>" if bold else text,
+        "text": text,  # no <b>: Plotly would write a style attribute, which the content policy refuses
         "x": x,
         "y": y,
         "showarrow": False,
-        "font": {"size": 11, "color": token(colour)},
+        "font": {"size": 11, "color": token(colour), "weight": 600 if bold else 400},
         **more,
     }
 
 
 def figure(data: Sequence[dict[str, Any]], layout: dict[str, Any] | None = None, *, label: str) -> dict[str, Any]:
     """A Plotly figure in the house theme. `label` is the finding in words: the text alternative of the picture."""
+    has_legend = len([trace for trace in data if trace.get("showlegend", True) and trace.get("name")]) > 1
     base: dict[str, Any] = {
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "colorway": [token(name) for name in SERIES],
         "font": {"size": 11, "color": token("ink-2")},
-        "margin": {"l": 44, "r": 16, "t": 12, "b": 36},
-        "showlegend": len([trace for trace in data if trace.get("showlegend", True) and trace.get("name")]) > 1,
+        "margin": {"l": 44, "r": 16, "t": 30 if has_legend else 12, "b": 36},
+        "showlegend": has_legend,
         "legend": {
             "orientation": "h",
-            "x": 1,
-            "xanchor": "right",
-            "y": 1.02,
-            "yanchor": "bottom",
+            "x": 0,
+            "xanchor": "left",
+            "yref": "container",
+            "y": 1,
+            "yanchor": "top",
             "font": {"size": 12, "color": token("ink-2")},
         },
         "hovermode": "closest",
@@ -104,16 +106,23 @@ def figure(data: Sequence[dict[str, Any]], layout: dict[str, Any] | None = None,
         },
         "bargap": 0.08,
         "dragmode": False,
-        "modebar": {
-            "bgcolor": "rgba(0,0,0,0)",
-            "color": token("ink-3"),
-            "activecolor": token("accent"),
-            "remove": ["autoScale2d", "lasso2d", "select2d"],
-        },
+        "modebar": {"bgcolor": "rgba(0,0,0,0)", "color": token("ink-3"), "activecolor": token("accent")},
         "xaxis": axis(showgrid=False, showline=True),
         "yaxis": axis(),
     }
-    return {"data": list(data), "layout": _merge(base, layout or {}), "label": label}
+    layout = _merge(base, layout or {})
+    return {"data": [_with_hover(trace, layout) for trace in data], "layout": layout, "label": label}
+
+
+def _with_hover(trace: dict[str, Any], layout: dict[str, Any]) -> dict[str, Any]:
+    """Words for the pointer where the trace has none: name and value, then the place on the x axis."""
+    if trace.keys() & {"hovertemplate", "hoverinfo", "hovertext"} or trace.get("type") not in (None, "scatter", "bar"):
+        return trace
+    if trace.get("orientation") == "h":
+        return trace
+    name, place = trace.get("name", ""), layout["xaxis"]["title"].get("text", "")
+    words = f"{name} %{{y:.4~g}}".strip() + f"<br>{place} %{{x}}<extra></extra>"
+    return {**trace, "hovertemplate": words}
 
 
 def merge_layout(*parts: dict[str, Any]) -> dict[str, Any]:

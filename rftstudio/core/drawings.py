@@ -131,27 +131,26 @@ def step_ribbon(
     path: str, *, tools: Sequence[str] = (), part_after: int | None = None, failed: Iterable[int] = (), limit: int = 24
 ) -> str:
     """One mark per step of a tool path "a>b>answer"; a bar where the group parts; `failed` are 0-based places."""
-    steps = [name for name in path.split(">") if name]
-    order = list(tools) or sorted({name for name in steps if name != "answer"})
-    failed = set(failed)
+    steps = [name.split("+") for name in path.split(">") if name]
+    order = list(tools) or sorted({name for names in steps for name in names if name != "answer"})
+    failed = set(failed or ())
     body: list[str] = []
     x = 0.0
-    for place, name in enumerate(steps[:limit]):
+    for place, names in enumerate(steps[:limit]):
         if part_after is not None and place == part_after:
             body.append(f'<path class="line-ink" d="M{_n(x + 1)} 1V15" stroke-width="1.5"/>')
             x += 5
-        body.append(
-            tool_mark(
-                order.index(name) if name in order else len(order), x, failed=place in failed, answer=name == "answer"
-            )
-        )
-        x += 14
+        for name in names:  # calls of one step stand closer together
+            index = order.index(name) if name in order else len(order)
+            body.append(tool_mark(index, x, failed=place in failed, answer=name == "answer"))
+            x += 11
+        x += 3
     more = len(steps) - limit
     if more > 0:
         body.append(f'<text x="{_n(x)}" y="12">+{more}</text>')
         x += 26
     width = max(x, 10)
-    words = ", ".join(name.replace("_", " ") for name in steps) or "no steps"
+    words = ", ".join(" and ".join(names) for names in steps).replace("_", " ") or "no steps"
     return (
         f'<svg class="drawing" width="{_n(width)}" height="16" viewBox="0 0 {_n(width)} 16" role="img" '
         f'aria-label="{escape(words)}"><title>{escape(words)}</title>{"".join(body)}</svg>'

@@ -14,7 +14,9 @@ def too_large(value: Any) -> bool:
 
 
 def tree(value: Any, *, depth: int = 0) -> str:
-    """Safe HTML of any JSON value."""
+    """Safe HTML of any JSON value; the outermost object or list stands open without a handle."""
+    if isinstance(value, dict | list) and value:
+        return _children(value, depth)
     return _node("", value, depth)
 
 
@@ -26,14 +28,17 @@ def _node(name: str, value: Any, depth: int) -> str:
 
 
 def _branch(key: str, value: dict | list, depth: int) -> str:
-    is_dict = isinstance(value, dict)
-    pairs = [(str(k), v) for k, v in value.items()] if is_dict else [("", v) for v in value]
-    noun = ("key" if is_dict else "entry") if len(pairs) == 1 else ("keys" if is_dict else "entries")
+    is_dict, count = isinstance(value, dict), len(value)
+    noun = ("key" if is_dict else "entry") if count == 1 else ("keys" if is_dict else "entries")
     brackets = "{}" if is_dict else "[]"
-    is_open = " open" if depth == 0 or (len(pairs) <= FOLD_OVER and depth < 4) else ""
-    inner = "".join(_node(name, item, depth + 1) for name, item in pairs)
-    fold = f'<span class="fold">{brackets[0]} {len(pairs)} {noun} {brackets[1]}</span>'
-    return f"<details{is_open}><summary>{key}{fold}</summary><div>{inner}</div></details>"
+    is_open = " open" if count <= FOLD_OVER and depth < 4 else ""
+    fold = f'<span class="fold">{brackets[0]} {count} {noun} {brackets[1]}</span>'
+    return f"<details{is_open}><summary>{key}{fold}</summary><div>{_children(value, depth)}</div></details>"
+
+
+def _children(value: dict | list, depth: int) -> str:
+    pairs = value.items() if isinstance(value, dict) else (("", entry) for entry in value)
+    return "".join(_node(str(name), item, depth + 1) for name, item in pairs)
 
 
 def _leaf(value: Any) -> str:

@@ -28,6 +28,7 @@ LOOKS: dict[str, Look] = {
     "published": Look("done", "ok", "published", "Its recipe never changes; runs may point at it."),
     "failed": Look("failed", "bad", "failed", "Ended by an error."),
     "blocked": Look("failed", "bad", "blocked", "Something must be fixed first."),
+    "block": Look("failed", "bad", "blocks", "Something must be fixed first."),
     "bad": Look("failed", "bad", "not ready", "Something must be fixed first."),
     "warning": Look("warning", "warn", "warning", "Look at this before going on."),
     "warn": Look("warning", "warn", "warning", "Look at this before going on."),

@@ -58,6 +58,9 @@
       displaylogo: false,
       responsive: true,
       displayModeBar: "hover",
+      // Named one by one: the default bar would offer to send the data to the library's own cloud.
+      modeBarButtons: [["toImage"], ["zoom2d", "pan2d", "resetScale2d"]],
+      plotlyServerURL: "",
       doubleClick: "reset",
       scrollZoom: false,
     });

@@ -47,7 +47,7 @@
       if (!inside) target.close();
       return;
     }
-    const link = target.closest("a[data-drawer]");
+    const link = target.closest('a[data-drawer]:not([data-drawer-on="space"])');
     if (link && !event.metaKey && !event.ctrlKey && !event.shiftKey && event.button === 0 && peek(link)) {
       event.preventDefault();
       return;

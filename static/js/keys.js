@@ -144,8 +144,9 @@
     if (press(key)) event.preventDefault();
     else if (key === "j" || key === "k") {
       if (move(key === "j" ? 1 : -1)) event.preventDefault();
-    } else if (key === "Enter" && row && target === document.body) {
-      firstLink(row)?.click();
+    } else if (key === "Enter" && row && (target === document.body || target === firstLink(row))) {
+      // Enter opens the page itself, also where a click would only peek.
+      location.href = firstLink(row).href;
       event.preventDefault();
     } else if (key === " " && row && !target.matches?.("button, summary")) {
       if (peekRow(row)) event.preventDefault();

@@ -102,7 +102,7 @@ def axe() -> Callable:
             "() => axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
         )
         return [
-            f"{fault['id']}: {node['target']} {node['failureSummary'][:160]}"
+            f"{fault['id']}: {node['target']} {' '.join(node['failureSummary'].split())[:160]}"
             for fault in result["violations"]
             for node in fault["nodes"]
         ]
