@@ -118,7 +118,7 @@ def read_json(text: str) -> Any:
 
 def _written(text: str) -> Mark | None:
     stripped = text.strip()
-    if stripped[:1] in "{[" and not stripped.startswith("[["):
+    if stripped.startswith(("{", "[")) and not stripped.startswith("[["):
         return None
     if _BARE.fullmatch(stripped):
         return _finite(stripped, "")

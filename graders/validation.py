@@ -30,7 +30,7 @@ def has_errors(problems: list[Problem]) -> bool:
 def _problems(config: Any, path: str, depth: int) -> Iterator[Problem]:
     if not isinstance(config, dict):
         yield Problem(
-            path or "grader",
+            path.rstrip(".") or "grader",
             "wrong_type",
             f"A grader is an object, not {type_name(config)}.",
             'For instance {"type": "string_check", …}.',

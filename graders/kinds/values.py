@@ -38,7 +38,7 @@ _SEPARATORS = re.compile(r"[\n;,]+")
 def members_in(text: str, *, separator: str = "", key: str = "") -> list[str] | None:
     """The members of a list written as JSON or separated by lines, commas or semicolons. None: cannot be read."""
     stripped = text.strip()
-    if stripped[:1] in "[{":
+    if stripped.startswith(("[", "{")):
         try:
             return _members_of(json.loads(stripped), key)
         except ValueError:
