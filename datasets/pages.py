@@ -1,0 +1,161 @@
+"""What the dataset pages show, gathered for the templates: keyset pages, groups of problems, figures."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
+
+from datasets.models import Dataset, DatasetVersion, Item, LineProblem
+from datasets.repairs import ITEM_FIXES, LINE_FIXES, fix_title
+from datasets.row_checks import FAULTS
+from datasets.row_stats import LENGTH_EDGES
+from rftstudio.teams.models import Team
+
+PAGE = 50
+SEARCH_WINDOW = 20_000
+SHOWN_LINES = 12
+
+
+@dataclass
+class ItemPage:
+    """One keyset page of items. `looked_until` is set when a search stopped before the end."""
+
+    items: list[Item]
+    first: int = 0
+    after: int | None = None
+    before: int | None = None
+    looked_until: int | None = None
+
+
+def item_page(
+    rows: QuerySet[Item], *, after: int | None = None, before: int | None = None, search: str = ""
+) -> ItemPage:
+    """The items behind `after` or ahead of `before` in the order of position, without counting them."""
+    start = after if after is not None else -1
+    stop = start + SEARCH_WINDOW if search and before is None else None
+    if before is not None:
+        found = list(rows.filter(position__lt=before).order_by("-position")[: PAGE + 1])
+        more, items = len(found) > PAGE, found[:PAGE][::-1]
+        return ItemPage(items, after=items[-1].position if items else None, before=items[0].position if more else None)
+    rows = rows.filter(position__gt=start)
+    if stop is not None:
+        rows = rows.filter(position__lte=stop)
+    found = list(rows.order_by("position")[: PAGE + 1])
+    items, more = found[:PAGE], len(found) > PAGE
+    page = ItemPage(items, after=items[-1].position if more else None)
+    page.before = items[0].position if items and start >= 0 else None
+    if stop is not None and not more:
+        page.looked_until = stop
+    return page
+
+
+def item_filter(rows: QuerySet[Item], *, split: str = "", problem: str = "", search: str = "") -> QuerySet[Item]:
+    if split:
+        rows = rows.filter(split=split)
+    if problem:
+        rows = rows.filter(problem=problem)
+    if search:
+        rows = rows.filter(Q(raw__icontains=search) | Q(key__iexact=search) | Q(title__icontains=search))
+    return rows
+
+
+@dataclass(frozen=True)
+class ProblemKind:
+    """All lines or items with one fault, with the words of its fix."""
+
+    code: str
+    message: str
+    fix: str
+    count: int
+    lines: list[Any]
+    fix_label: str
+    is_line: bool
+    state: str = "bad"
+    sample: str = ""
+
+
+def problem_kinds(version: DatasetVersion) -> list[ProblemKind]:
+    """Lines that are not in, then items that cannot be trained on, grouped."""
+    kinds = []
+    open_lines = version.problems.filter(state=LineProblem.State.OPEN)
+    for group in open_lines.order_by().values("code").annotate(count=Count("pk"), first=Min("line")).order_by("first"):
+        lines = list(open_lines.filter(code=group["code"]).order_by("line")[:SHOWN_LINES])
+        first, code = lines[0], group["code"]
+        kinds.append(
+            ProblemKind(
+                code, first.message, first.fix, group["count"], lines,
+                fix_title(code, group["count"]) if code in LINE_FIXES else "", True, sample=_around(first),
+            )
+        )  # fmt: skip
+    items = Item.objects.filter(version=version).exclude(problem="")
+    for group in (
+        items.order_by().values("problem").annotate(count=Count("pk"), first=Min("position")).order_by("first")
+    ):
+        code = group["problem"]
+        fault = FAULTS[code]
+        shown = list(items.filter(problem=code).order_by("position")[:SHOWN_LINES])
+        label = fix_title(code, group["count"]) if code in ITEM_FIXES else ""
+        kinds.append(ProblemKind(code, fault.message, fault.fix, group["count"], shown, label, False))
+    return kinds
+
+
+def _around(problem: LineProblem) -> str:
+    """The text around the fault."""
+    start = max(0, problem.column - 60)
+    piece = problem.text[start : problem.column + 60]
+    return f"{'… ' if start else ''}{piece}{' …' if len(problem.text) > problem.column + 60 else ''}"
+
+
+def dataset_rows(team: Team, *, before: int | None = None) -> tuple[list[Dataset], int | None]:
+    """One page of datasets, each with its newest version; the cursor of the next page."""
+    newest = DatasetVersion.objects.filter(dataset=OuterRef("pk")).order_by("-number").values("pk")[:1]
+    rows = Dataset.objects.filter(team=team).annotate(newest_id=Subquery(newest)).order_by("-pk")
+    if before is not None:
+        rows = rows.filter(pk__lt=before)
+    found = list(rows[: PAGE + 1])
+    shown = found[:PAGE]
+    versions = DatasetVersion.objects.in_bulk([dataset.newest_id for dataset in shown if dataset.newest_id])
+    for dataset in shown:
+        dataset.newest = versions.get(dataset.newest_id)
+    return shown, (shown[-1].pk if len(found) > PAGE else None)
+
+
+def length_bars(stats: dict[str, Any]) -> list[dict[str, float]]:
+    """Bars of the length histogram, in the units of a 200 by 34 drawing."""
+    counts = stats.get("lengths", {}).get("counts", [])
+    top = max(counts, default=0)
+    if not top:
+        return []
+    width = 200 / len(counts)
+    return [
+        {"x": round(number * width, 1), "y": round(33 - 31 * count / top, 1), "height": round(31 * count / top, 1),
+         "width": round(width - 1.5, 1), "count": count, "edge": _edge(number)}
+        for number, count in enumerate(counts)
+    ]  # fmt: skip
+
+
+def _edge(number: int) -> str:
+    if number == len(LENGTH_EDGES):
+        return f"over {LENGTH_EDGES[-1]:,}"
+    return f"up to {LENGTH_EDGES[number]:,}"
+
+
+def class_rows(stats: dict[str, Any], shown: int = 3) -> dict[str, Any]:
+    """The most frequent references, when they repeat enough to be classes."""
+    classes = stats.get("classes") or []
+    if not classes or classes[0][1] < 2:
+        return {}
+    return {"rows": classes[:shown], "top": classes[0][1], "more": max(0, (stats.get("class_count") or 0) - shown)}
+
+
+def field_rows(stats: dict[str, Any]) -> list[dict[str, Any]]:
+    """Fields with their types in plain words and their coverage."""
+    words = {"string": "text", "number": "number", "boolean": "yes or no", "null": "nothing", "array": "list",
+             "object": "group of fields"}  # fmt: skip
+    total = stats.get("rows", 0)
+    return [
+        {"name": name, "types": ", ".join(f"{words[kind]} {count:,}" for kind, count in sorted(kinds.items())),
+         "present": sum(kinds.values()), "share": sum(kinds.values()) / total if total else 0,
+         "is_mixed": len(kinds.keys() - {"null"}) > 1}
+        for name, kinds in stats.get("fields", {}).items()
+    ]  # fmt: skip
