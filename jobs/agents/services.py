@@ -8,6 +8,7 @@ from django.utils.text import slugify
 
 from jobs.agents import selectors
 from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
+from jobs.agents.prompts import PromptError, prompt_fields
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import Limits
 from jobs.agents.validation import tool_problems
@@ -161,6 +162,7 @@ def agent_version_publish(
     for row in [model, *tools]:
         check_can(actor, Permission.AGENT_EDIT, team=row.team)
     _check_limits(limits or {})
+    _check_prompt(system_prompt)
     if change not in CHANGES:
         raise UserError(f"A change is one of: {', '.join(CHANGES)}.", where="change")
     names = [tool.name for tool in tools]
@@ -206,6 +208,14 @@ def _check_tool(actor: Actor, spec: ToolSpec) -> None:
     for name, value in spec.headers.items():
         if not isinstance(value, str) or "\n" in f"{name}{value}" or "\r" in f"{name}{value}":
             raise UserError(f"The header {name} is not one line of text.", where="headers")
+
+
+def _check_prompt(prompt: str) -> None:
+    try:
+        prompt_fields(prompt)
+    except PromptError as exc:
+        fix = 'Write {{ item.field }}, or {{ item["two words"] }}.'
+        raise UserError(str(exc), where="system_prompt", fix=fix) from exc
 
 
 def _check_limits(limits: dict[str, Any]) -> None:

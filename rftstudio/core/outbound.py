@@ -9,12 +9,14 @@ the trainer process loads this module too.
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable, Mapping
+import ssl
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from rftstudio.core.errors import UserError
+from rftstudio.core.http1 import AnswerTooLarge, BadAnswer, Connection, Pool, request_head
 
 MAX_BYTES = 1_000_000
 MAX_REDIRECTS = 3
@@ -126,15 +128,10 @@ class OutboundClient:
     """Asynchronous client with a connection pool; belongs to one event loop. Use as `async with`."""
 
     def __init__(self, *, allowed: Iterable[str] = (), max_connections: int = 256) -> None:
-        import httpcore2
-
         self.allowed = frozenset(host.lower() for host in allowed)
-        self._pool = httpcore2.AsyncConnectionPool(
-            max_connections=max_connections,
-            max_keepalive_connections=max_connections,
-            keepalive_expiry=30.0,
-            network_backend=_guarded_backend(self.allowed),
-        )
+        self._pool = Pool(self._open, max_connections=max_connections)
+        self._origins: dict[tuple[str, str], tuple[str, int, bool]] = {}
+        self._tls: ssl.SSLContext | None = None
 
     async def __aenter__(self) -> "OutboundClient":
         return self
@@ -143,7 +140,7 @@ class OutboundClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self._pool.aclose()
+        self._pool.close()
 
     async def post(
         self,
@@ -181,72 +178,68 @@ class OutboundClient:
     async def _send(
         self, method: str, url: str, body: bytes, headers: Mapping[str, str], seconds: float, max_bytes: int
     ) -> Answer:
-        import httpcore2
-
         try:
-            check_url(url, allowed=self.allowed)
+            origin, head = self._prepare(method, url, body, headers)
             async with asyncio.timeout(seconds):
-                return await self._exchange(method, url, body, headers, max_bytes)
+                raw = await self._pool.exchange(origin, head, body, max_bytes=max_bytes)
+            return Answer(raw.status, raw.body, raw.headers)
         except AddressRefused as exc:
             return Answer(0, fault="refused", reason=exc.message)
-        except (TimeoutError, httpcore2.TimeoutException):
+        except AnswerTooLarge:
+            return Answer(0, fault="too_large", reason=f"the answer is larger than {max_bytes} bytes")
+        except TimeoutError:
             return Answer(0, fault="timeout", reason=f"no answer within {seconds:.3g} s")
-        except httpcore2.UnsupportedProtocol:
-            return Answer(0, fault="refused", reason="only http and https can be called")
-        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError) as exc:
+        except BadAnswer as exc:
+            return Answer(0, fault="unreachable", reason=str(exc))
+        except OSError as exc:  # TLS errors are OSErrors too
             return Answer(0, fault="unreachable", reason=f"the connection failed ({type(exc).__name__})")
-        except (ValueError, UnicodeError) as exc:
-            return Answer(0, fault="refused", reason=f"the call cannot be sent ({type(exc).__name__})")
+        except ValueError as exc:
+            return Answer(0, fault="refused", reason=f"the call cannot be sent ({exc})")
 
-    async def _exchange(self, method: str, url: str, body: bytes, headers: Mapping[str, str], max_bytes: int) -> Answer:
-        lines = [("Host", urlsplit(url).netloc), ("Accept", "application/json"), ("Accept-Encoding", "identity")]
+    def _prepare(
+        self, method: str, url: str, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[tuple[str, int, bool], bytes]:
+        split = urlsplit(url)
+        known = self._origins.get((split.scheme, split.netloc))
+        if known is None:  # checked once for each origin and client
+            check_url(url, allowed=self.allowed)
+            is_tls = split.scheme == "https"
+            known = (split.hostname or "", split.port or (443 if is_tls else 80), is_tls)
+            self._origins[split.scheme, split.netloc] = known
+        target = quote(split.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        if split.query:
+            target += "?" + quote(split.query, safe="/%:@!$&'()*+,;=~-._?")
+        lines = [("Host", split.netloc), ("Accept", "application/json"), ("Accept-Encoding", "identity")]
         lines += [(name, value) for name, value in headers.items() if name.lower() not in _OWN_HEADERS]
         if method == "POST":
             lines.append(("Content-Length", str(len(body))))
-        encoded = [(name.encode("ascii"), value.encode("latin-1")) for name, value in lines]
-        async with self._pool.stream(method, url, headers=encoded, content=body) as response:
-            received = bytearray()
-            found = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
-            async for chunk in response.aiter_stream():
-                received += chunk
-                if len(received) > max_bytes:
-                    return Answer(
-                        response.status, fault="too_large", reason=f"the answer is larger than {max_bytes} bytes"
-                    )
-            return Answer(response.status, bytes(received), found)
+        return known, request_head(method, target, lines)
+
+    async def _open(self, factory: Callable[[], Connection], host: str, port: int, is_tls: bool) -> Connection:
+        """Resolve, check, and connect to the very address that was checked. TLS verifies the host's own name."""
+        loop = asyncio.get_running_loop()
+        rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = checked_addresses(host, (row[4][0] for row in rows), allowed=self.allowed)
+        options = {"ssl": self._tls_context(), "server_hostname": host} if is_tls else {}
+        fault: OSError = OSError(f"{host} has no address")
+        for address in addresses:
+            try:
+                async with asyncio.timeout(CONNECT_SECONDS):
+                    _, connection = await loop.create_connection(factory, address, port, **options)
+                return connection
+            except TimeoutError:
+                fault = OSError(f"{host} does not accept connections")
+            except OSError as exc:
+                fault = exc
+        raise fault
+
+    def _tls_context(self) -> ssl.SSLContext:
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+        return self._tls
 
 
 _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "accept"}
-
-
-def _guarded_backend(allowed: frozenset[str]) -> Any:
-    """A network backend for httpcore that resolves, checks and pins. TLS still verifies the host's own name."""
-    import httpcore2
-
-    class Guarded(httpcore2.AsyncNetworkBackend):
-        def __init__(self) -> None:
-            self._inner = httpcore2.AnyIOBackend()
-
-        async def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
-            limit = timeout or CONNECT_SECONDS
-            loop = asyncio.get_running_loop()
-            try:
-                rows = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            except OSError as exc:
-                raise httpcore2.ConnectError(f"{host} cannot be resolved") from exc
-            addresses = checked_addresses(host, (row[4][0] for row in rows), allowed=allowed)
-            fault: Exception = httpcore2.ConnectError(f"{host} has no address")
-            for address in addresses:
-                try:
-                    return await self._inner.connect_tcp(address, port, limit, local_address, socket_options)
-                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as exc:
-                    fault = exc
-            raise fault
-
-        async def sleep(self, seconds: float) -> None:
-            await asyncio.sleep(seconds)
-
-    return Guarded()
 
 
 def sync_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options: Any) -> Any:

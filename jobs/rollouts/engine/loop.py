@@ -7,7 +7,8 @@ import secrets
 import time
 from typing import Any, Protocol
 
-from jobs.rollouts.engine.messages import PromptError, assistant_message, opening_messages, tool_message
+from jobs.agents.prompts import PromptError
+from jobs.rollouts.engine.messages import assistant_message, opening_messages, tool_message
 from jobs.rollouts.engine.types import (
     Limits,
     PolicyError,

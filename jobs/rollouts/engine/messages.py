@@ -1,17 +1,9 @@
-"""Messages of a rollout, in Chat Completions form. Portable: standard library only."""
+"""Messages of a rollout, in Chat Completions form. Portable."""
 
-import json
-import re
 from typing import Any
 
+from jobs.agents.prompts import fill_prompt
 from jobs.rollouts.engine.types import PolicyReply, ToolCallRecord
-
-_FIELD = re.compile(r"\{\{\s*item((?:\.[^\s{}.\[\]]+|\[\d+\])+)\s*\}\}")
-_PART = re.compile(r"\.([^\s{}.\[\]]+)|\[(\d+)\]")
-
-
-class PromptError(Exception):
-    """The system prompt names a field that this item has not."""
 
 
 def opening_messages(item: dict[str, Any], system_prompt: str = "") -> list[dict[str, Any]]:
@@ -23,30 +15,6 @@ def opening_messages(item: dict[str, Any], system_prompt: str = "") -> list[dict
 def _plain(message: dict[str, Any]) -> dict[str, Any]:
     """A row's message without the empty keys that some exports add (`name: null`)."""
     return {key: value for key, value in message.items() if value is not None or key == "content"}
-
-
-def fill_prompt(prompt: str, item: dict[str, Any]) -> str:
-    """The prompt with `{{ item.field }}` replaced; texts as they are, anything else as JSON."""
-    return _FIELD.sub(lambda found: _text(_lookup(item, found[1])), prompt)
-
-
-def prompt_fields(prompt: str) -> list[str]:
-    """Paths the prompt reads, in order of appearance, such as `item.country`."""
-    return list(dict.fromkeys(f"item{path}" for path in _FIELD.findall(prompt)))
-
-
-def _lookup(item: Any, path: str) -> Any:
-    value = item
-    for key, place in _PART.findall(path):
-        try:
-            value = value[key] if key else value[int(place)]
-        except (KeyError, IndexError, TypeError) as exc:
-            raise PromptError(f"The prompt reads item{path}, which this item does not have.") from exc
-    return value
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def assistant_message(reply: PolicyReply, calls: list[ToolCallRecord]) -> dict[str, Any]:

@@ -167,3 +167,10 @@ def test_selectors_show_a_stranger_nothing(stranger):
     with pytest.raises(NotFound):
         selectors.agent_get(team=stranger.team, public_id=agent.public_id)
     assert not selectors.agent_list(team=stranger.team).exists()
+
+
+def test_publish_with_an_unreadable_template_is_refused(member):
+    agent, model = AgentFactory(team=member.team), ModelEndpointFactory(team=member.team)
+    with pytest.raises(UserError, match="two words") as refused:
+        agent_version_publish(actor=member, agent=agent, system_prompt="{{ item.two words }}", model=model, tools=[])
+    assert refused.value.where == "system_prompt"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from jobs.agents.prompts import PromptError, fill_prompt, prompt_fields
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
 from jobs.rollouts.engine.loop import run_rollout
-from jobs.rollouts.engine.messages import fill_prompt, opening_messages, prompt_fields
+from jobs.rollouts.engine.messages import opening_messages
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.sample import sample_of
 from jobs.rollouts.engine.types import Limits, PolicyError, ToolResult
@@ -192,10 +193,13 @@ def test_cancellation_passes():
 
 
 def test_prompt_is_filled_from_the_item():
-    item = {"country": "Malta", "tags": ["a", "b"], "deep": {"x": {"y": 1}}}
-    text = "In {{ item.country }}, {{item.tags}}, {{ item.tags[1] }}, {{ item.deep.x }}; {braces} stay."
-    assert fill_prompt(text, item) == 'In Malta, ["a", "b"], b, {"y": 1}; {braces} stay.'
+    item = {"country": "Malta", "tags": ["a", "b"], "deep": {"x": {"y": 1}}, "two words": "w"}
+    text = 'In {{ item.country }}, {{item.tags}}, {{ item.tags[1] }}, {{ item.deep.x }}; {{"a": {}}} stays.'
+    assert fill_prompt(text, item) == 'In Malta, ["a","b"], b, {"y":1}; {{"a": {}}} stays.'
     assert prompt_fields(text) == ["item.country", "item.tags", "item.tags[1]", "item.deep.x"]
+    assert fill_prompt('{{ item["two words"] }}', item) == "w"
+    with pytest.raises(PromptError, match="item.two words"):
+        prompt_fields("{{ item.two words }}")
 
 
 def test_prompt_field_that_the_item_lacks_fails_the_rollout_by_name():
