@@ -126,7 +126,8 @@ def more_figures(metrics: dict[str, Any]) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-def _verdict_lines(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+def verdict_lines(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """Lines as the component takes them; a remedy without a page is said in the evidence."""
     return [
         {
             **line,
@@ -163,7 +164,7 @@ def live_context(evaluation: Evaluation) -> dict[str, Any]:
         "left": left,
         "failures": failures[:3],
         "verdict": verdict,
-        "verdict_lines": _verdict_lines(verdict),
+        "verdict_lines": verdict_lines(verdict),
         "verdict_tone": {"block": "bad"}.get(verdict["level"], verdict["level"]),
         "failed_url": address("rollouts:rollout-list", evaluation.team.slug, query=f"source={evaluation.public_id}&error=1"),
     }  # fmt: skip
