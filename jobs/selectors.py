@@ -11,11 +11,12 @@ from django.utils import timezone
 from datasets.models import Item, Split
 from jobs import costs
 from jobs.alarms import Alarm, alarms_of
+from jobs.estimate import Estimate, PastRun, estimate
 from jobs.evaluations import intervals
 from jobs.evaluations.models import Evaluation
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
-from jobs.plan import Ground, weights_bytes
+from jobs.plan import Derived, Ground, plan_derive, weights_bytes
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import AT_WORK, Status
 from rftstudio.core.errors import NotFound
@@ -70,6 +71,41 @@ def plan_ground(baseline: Evaluation) -> Ground:
         weights_bytes=weights_bytes(baseline.model.model),
         agent_max_tokens=sampling.get("max_tokens"),
     )
+
+
+def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) -> list[PastRun]:
+    """Earlier finished jobs of the same agent and model size, newest first."""
+    jobs = Job.objects.filter(
+        team=team, backend=backend, status=Status.SUCCEEDED, baseline__agent_version__agent=baseline.agent_version.agent
+    ).order_by("-id")[:most]
+    runs = []
+    for job in jobs:
+        seconds, rollouts = _number(job.result.get("seconds")), _number(job.result.get("rollouts"))
+        if seconds and rollouts:
+            checks = Rollout.objects.filter(
+                batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION
+            ).count()
+            runs.append(PastRun(job.number, seconds, int(rollouts), checks))
+    return runs
+
+
+def job_estimate(*, baseline: Evaluation, plan: dict[str, Any], backend: str) -> tuple[Derived, Estimate]:
+    """What a filled plan comes to and what it will take."""
+    derived = plan_derive(plan, ground=plan_ground(baseline))
+    price = costs.second_price(backend)
+    found = estimate(
+        derived,
+        past=past_runs(team=baseline.team, baseline=baseline, backend=backend),
+        rollout_milliseconds=baseline.metrics.get("rollout_milliseconds_mean"),
+        second_price=None if price is None else float(price),
+    )
+    return derived, found
+
+
+def launch_estimate(job: Job) -> dict[str, Any] | None:
+    """The estimate that was shown at launch; it stands in the job's first event."""
+    first = JobEvent.objects.filter(job=job, data__has_key="estimate").order_by("id").first()
+    return first.data["estimate"] if first else None
 
 
 @dataclass(frozen=True)

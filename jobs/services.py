@@ -131,7 +131,9 @@ def _job_create(
         launch_key=launch_key,
         total_steps=plan["max_steps"],
     )
-    event_note(job, f"Launched by {actor.name} from baseline {baseline.number}.", data={"plan": plan})
+    _, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    words = f"Launched by {actor.name} from baseline {baseline.number}."
+    event_note(job, words, data={"plan": plan, "estimate": guess.as_dict()})
     for line in verdict["lines"]:
         if line["level"] != readiness.OK:
             event_note(

@@ -1,6 +1,24 @@
 """Addresses of the jobs room."""
 
+from django.urls import path
+
+from jobs import views
 from jobs.home_views import home_urlpatterns
 
 app_name = "jobs"
-urlpatterns: list = [*home_urlpatterns]
+_HERE = "t/<slug:team>/jobs"
+urlpatterns = [
+    *home_urlpatterns,
+    path(f"{_HERE}/", views.job_list, name="job-list"),
+    path(f"{_HERE}/new/", views.job_new, name="job-new"),
+    path(f"{_HERE}/new/estimate/", views.job_estimate, name="job-estimate"),
+    path(f"{_HERE}/compare/", views.job_compare, name="job-compare"),
+    path(f"{_HERE}/<str:public_id>/", views.job_detail, name="job-detail"),
+    path(f"{_HERE}/<str:public_id>/state/", views.job_state, name="job-state"),
+    path(f"{_HERE}/<str:public_id>/charts/", views.job_charts, name="job-charts"),
+    path(f"{_HERE}/<str:public_id>/events/", views.job_events, name="job-events"),
+    path(f"{_HERE}/<str:public_id>/pause/", views.job_pause, name="job-pause"),
+    path(f"{_HERE}/<str:public_id>/resume/", views.job_resume, name="job-resume"),
+    path(f"{_HERE}/<str:public_id>/cancel/", views.job_cancel, name="job-cancel"),
+    path("t/<slug:team>/checkpoints/<str:public_id>/evaluate/", views.checkpoint_evaluate, name="checkpoint-evaluate"),
+]

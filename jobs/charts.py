@@ -1,0 +1,230 @@
+"""Figures of a job: train steps in, Plotly out. No queries."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from jobs.figures import StepFigures
+from rftstudio.core.charts import SERIES, figure, hline, merge_layout, note, token
+from rftstudio.core.show import show_percent, show_reward
+
+#: More train steps than this are thinned; the extremes of each stretch stay.
+MOST_POINTS = 1000
+SMOOTH = 5
+
+
+def thin(steps: Sequence[StepFigures], most: int = MOST_POINTS) -> list[StepFigures]:
+    """At most about `most` steps: of each stretch the lowest and highest reward, every check, the first and last."""
+    if len(steps) <= most:
+        return list(steps)
+    size = -(-2 * len(steps) // most)
+    kept: dict[int, StepFigures] = {steps[0].number: steps[0], steps[-1].number: steps[-1]}
+    for start in range(0, len(steps), size):
+        stretch = [step for step in steps[start : start + size] if step.mean_reward is not None]
+        for step in (min(stretch, key=lambda s: s.mean_reward), max(stretch, key=lambda s: s.mean_reward)) if stretch else ():
+            kept[step.number] = step
+    return [kept[number] for number in sorted(kept)]
+
+
+def smoothed(values: Sequence[float | None], width: int = SMOOTH) -> list[float | None]:
+    """Mean over the last few known values."""
+    result: list[float | None] = []
+    window: list[float] = []
+    for value in values:
+        if value is not None:
+            window = [*window[-(width - 1) :], value]
+        result.append(sum(window) / len(window) if window else None)
+    return result
+
+
+def _links(steps: Sequence[StepFigures], list_url: str, source: str, **more: str) -> list[str]:
+    if not list_url:
+        return [""] * len(steps)
+    return [f"{list_url}?{urlencode({'source': source, 'train_step': step.number, **more})}" for step in steps]
+
+
+def reward_chart(
+    steps: Sequence[StepFigures], *, total: int, baseline: float | None, checkpoints: Sequence[int] = (),
+    is_ended: bool = False, list_url: str = "", source: str = "",
+) -> dict[str, Any]:
+    """Train reward (noisy and smoothed) and validation with its interval, over the baseline."""
+    steps = thin(steps)
+    x, raw = [step.number for step in steps], [step.mean_reward for step in steps]
+    smooth, links = smoothed(raw), _links(steps, list_url, source)
+    data: list[dict[str, Any]] = [
+        {"type": "scatter", "mode": "lines+markers", "x": x, "y": raw, "name": "train", "showlegend": False,
+         "line": {"color": token("c1", 0.4), "width": 1.25}, "marker": {"size": 5, "opacity": 0}, "customdata": links,
+         "hovertemplate": "train step %{x}: %{y:.2f}<extra></extra>"},
+        {"type": "scatter", "mode": "lines", "x": x, "y": smooth, "name": "train, smoothed", "hoverinfo": "skip",
+         "line": {"color": token("c1"), "width": 2}},
+    ]  # fmt: skip
+    data += _validation([step for step in steps if step.validation_reward is not None], list_url, source)
+    known = [value for value in raw if value is not None]
+    if checkpoints and known:
+        low = min(known + ([baseline] if baseline is not None else []))
+        data.append(
+            {"type": "scatter", "mode": "markers", "x": list(checkpoints), "y": [low - 0.02] * len(checkpoints),
+             "name": "checkpoint", "marker": {"symbol": "triangle-up", "size": 8, "color": token("ink")},
+             "hovertemplate": "checkpoint at train step %{x}<extra></extra>"}
+        )  # fmt: skip
+    layout = merge_layout(
+        {"xaxis": {"title": "train step", "range": [0, max(total, x[-1] if x else 1) + 0.5]}, "yaxis": {"title": "mean reward"}},
+        hline(baseline, f"baseline {show_reward(baseline)}") if baseline is not None else {},
+        _to_come(x[-1] if x else 0, total) if not is_ended else {},
+    )  # fmt: skip
+    return figure(data, layout, label=reward_sentence(steps, baseline))
+
+
+def reward_sentence(steps: Sequence[StepFigures], baseline: float | None) -> str:
+    """The finding in words."""
+    known = [value for value in smoothed([step.mean_reward for step in steps]) if value is not None]
+    if not known:
+        return "No train step has ended yet."
+    words = f"Train reward went from {show_reward(known[0])} to {show_reward(known[-1])} in {steps[-1].number} train steps"
+    checked = [step.validation_reward for step in steps if step.validation_reward is not None]
+    if checked:
+        words += f"; validation stands at {show_reward(checked[-1])}"
+    return words + (f", the baseline at {show_reward(baseline)}." if baseline is not None else ".")
+
+
+def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[dict[str, Any]]:
+    if not checked:
+        return []
+    data = []
+    bounded = [step for step in checked if step.validation_low is not None]
+    if len(bounded) > 1:
+        x = [step.number for step in bounded]
+        data.append(
+            {"type": "scatter", "x": [*x, *x[::-1]], "fill": "toself", "mode": "lines", "hoverinfo": "skip",
+             "y": [*(step.validation_high for step in bounded), *(step.validation_low for step in bounded[::-1])],
+             "fillcolor": token("c2", 0.15), "line": {"width": 0}, "showlegend": False}
+        )  # fmt: skip
+    texts = [
+        f"validation after train step {step.number}: {show_reward(step.validation_reward)}"
+        + (f" ({show_reward(step.validation_low)} to {show_reward(step.validation_high)})" if step.validation_low is not None else "")
+        for step in checked
+    ]
+    data.append(
+        {"type": "scatter", "mode": "lines+markers", "x": [step.number for step in checked],
+         "y": [step.validation_reward for step in checked], "name": "validation, 90 % interval",
+         "line": {"color": token("c2"), "width": 1.5}, "marker": {"symbol": "diamond", "size": 9, "color": token("c2")},
+         "text": texts, "hovertemplate": "%{text}<extra></extra>", "customdata": _links(checked, list_url, source)}
+    )  # fmt: skip
+    return data
+
+
+def _to_come(done: int, total: int) -> dict[str, Any]:
+    if done >= total:
+        return {}
+    shape = {"type": "rect", "yref": "paper", "x0": done, "x1": total, "y0": 0, "y1": 1, "layer": "below",
+             "fillcolor": token("sunken"), "line": {"width": 0}}  # fmt: skip
+    return {"shapes": [shape], "annotations": [note("still to come", x=(done + total) / 2, y=0.06, yref="paper", colour="ink-3")]}
+
+
+def tool_names(steps: Sequence[StepFigures], most: int = 6) -> list[str]:
+    """Most called first; more than six: five and "other"."""
+    sums: dict[str, float] = {}
+    for step in steps:
+        for name, value in step.tools.items():
+            sums[name] = sums.get(name, 0.0) + value
+    names = sorted(sums, key=lambda name: (-sums[name], name))
+    return names if len(names) <= most else [*names[: most - 1], "other"]
+
+
+def tools_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str = "") -> dict[str, Any]:
+    """Calls per rollout by tool, stacked."""
+    steps = thin(steps)
+    names, x = tool_names(steps), [step.number for step in steps]
+    data = []
+    for place, name in enumerate(names):
+        y = [
+            step.tools.get(name, 0.0) if name != "other" else sum(v for n, v in step.tools.items() if n not in names)
+            for step in steps
+        ]
+        links = _links(steps, list_url, source, **({"tool": name} if name != "other" else {}))
+        data.append(
+            {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "stackgroup": "tools",
+             "line": {"color": token(SERIES[place % 6]), "width": 1}, "fillcolor": token(SERIES[place % 6]),
+             "customdata": links, "hovertemplate": f"{name}: %{{y:.2f}} a rollout at train step %{{x}}<extra></extra>"}
+        )  # fmt: skip
+    sums = [sum(step.tools.values()) for step in steps]
+    words = f"Tool calls per rollout went from {sums[0]:.1f} to {sums[-1]:.1f}." if sums else "No tool was called yet."
+    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "calls per rollout", "rangemode": "tozero"}}, label=words)
+
+
+def flat_chart(steps: Sequence[StepFigures], *, limit: float | None, list_url: str = "", source: str = "") -> dict[str, Any]:
+    """Groups without signal as shares of all groups: all low against all high."""
+    steps = [step for step in thin(steps) if step.groups]
+    x, links = [step.number for step in steps], _links(steps, list_url, source)
+    parts = (
+        ("all low", "groups_low", token("c2"), token("c2")),
+        ("all alike", "groups_alike", token("ink-3", 0.5), token("ink-3")),
+        ("all high", "groups_high", "rgba(0,0,0,0)", token("c1")),
+    )
+    data = [
+        {"type": "bar", "x": x, "y": [getattr(step, name) / step.groups for step in steps], "name": words,
+         "marker": {"color": fill, "line": {"color": edge, "width": 1}}, "customdata": links,
+         "hovertemplate": f"{words}: %{{y:.0%}} of groups at train step %{{x}}<extra></extra>"}
+        for words, name, fill, edge in parts
+        if any(getattr(step, name) for step in steps)
+    ]  # fmt: skip
+    layout = merge_layout(
+        {"barmode": "stack", "xaxis": {"title": "train step"}, "yaxis": {"tickformat": ".0%", "rangemode": "tozero"}},
+        hline(limit, f"pauses above {limit:.0%}", colour="ink-3") if limit else {},
+    )
+    last = steps[-1].flat_share if steps else None
+    words = f"{show_percent(last)} of the latest groups have equal rewards." if steps else "No groups yet."
+    return figure(data, layout, label=words)
+
+
+#: Key of StepFigures → heading of a small chart.
+SMALL = {
+    "entropy": "Entropy, nats a token",
+    "kl": "KL from the base model",
+    "grad_norm": "Gradient norm",
+    "tokens_mean": "Tokens per rollout",
+    "seconds": "Seconds per train step",
+}
+
+
+def small_chart(steps: Sequence[StepFigures], key: str) -> dict[str, Any] | None:
+    """One curve over train steps; None where the backend gives no such number."""
+    known = [(step.number, getattr(step, key)) for step in thin(steps) if getattr(step, key) is not None]
+    if not known:
+        return None
+    data = [{"type": "scatter", "mode": "lines", "x": [n for n, _ in known], "y": [v for _, v in known],
+             "name": SMALL[key], "showlegend": False, "line": {"color": token("c1"), "width": 1.5},
+             "hovertemplate": "train step %{x}: %{y:.3g}<extra></extra>"}]  # fmt: skip
+    return figure(data, {"yaxis": {"rangemode": "normal"}}, label=f"{SMALL[key]}: from {known[0][1]:.3g} to {known[-1][1]:.3g}.")
+
+
+def steps_table(steps: Sequence[StepFigures]) -> dict[str, Any]:
+    return {
+        "head": ["Train step", "Train", "Validation", "Ungraded", "Groups alike"],
+        "rows": [
+            [step.number, show_reward(step.mean_reward), show_reward(step.validation_reward),
+             show_percent(step.ungraded_share), show_percent(step.flat_share)]
+            for step in thin(steps)
+        ],
+    }  # fmt: skip
+
+
+def overlay_chart(runs: Sequence[tuple[str, Sequence[StepFigures], float | None]], *, of: str) -> dict[str, Any]:
+    """Curves of several jobs over each other, told apart by colour, dash and end label."""
+    dashes = ("solid", "dash", "dot", "longdash", "dashdot", "longdashdot")
+    data, notes = [], []
+    for place, (name, steps, _) in enumerate(runs[:6]):
+        values = [(step.number, getattr(step, of)) for step in thin(steps) if getattr(step, of) is not None]
+        if not values:
+            continue
+        x = [number for number, _ in values]
+        y = smoothed([value for _, value in values]) if of == "mean_reward" else [value for _, value in values]
+        data.append(
+            {"type": "scatter", "mode": "lines" if of == "mean_reward" else "lines+markers", "x": x, "y": y, "name": name,
+             "line": {"color": token(SERIES[place]), "dash": dashes[place], "width": 2},
+             "hovertemplate": f"{name}, train step %{{x}}: %{{y:.2f}}<extra></extra>"}
+        )  # fmt: skip
+        notes.append(note(f"{name} {show_reward(y[-1])}", x=x[-1], y=y[-1], xanchor="left", bold=True))
+    words = "; ".join(f"{trace['name']} ends at {show_reward(trace['y'][-1])}" for trace in data) or "Nothing to draw yet."
+    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "reward"}, "annotations": notes,
+                         "margin": {"r": 90}}, label=words + ".")  # fmt: skip

@@ -1,0 +1,89 @@
+"""The launch form, made from the table of hyperparameters."""
+
+import uuid
+from typing import Any
+
+from django import forms
+
+from jobs.backends.registry import BACKENDS
+from jobs.plan import AUTO, FIELDS, Field
+from rftstudio.core.errors import UserError
+
+#: Fields of the form itself; every other one belongs to the plan.
+OWN = ("name", "seed", "backend", "launch_key", "read_warnings", "override")
+
+
+def _form_field(one: Field) -> forms.Field:
+    common = {"label": one.label, "help_text": one.help, "required": False}
+    if one.choices:
+        return forms.ChoiceField(choices=[(choice, choice) for choice in one.choices], initial=one.default, **common)
+    field = forms.CharField(initial="" if one.default in (None, AUTO) else f"{one.default:g}", **common)
+    field.widget.attrs["inputmode"] = "numeric" if one.kind is int else "decimal"
+    if one.default == AUTO:
+        field.widget.attrs["placeholder"] = "automatic"
+    return field
+
+
+class LaunchForm(forms.Form):
+    """What to train is fixed by the baseline; this says where, how much and when to stop."""
+
+    name = forms.CharField(max_length=120, required=False, label="Name", help_text="So that you find it again.")
+    backend = forms.ChoiceField(widget=forms.RadioSelect, label="Where")
+    seed = forms.IntegerField(
+        initial=0, min_value=0, max_value=2**31 - 1, label="Seed", help_text="The same seed gives the same run."
+    )
+    launch_key = forms.CharField(widget=forms.HiddenInput, required=False)
+    read_warnings = forms.BooleanField(required=False, label="I have read the warnings and launch anyway")
+    override = forms.CharField(
+        required=False, max_length=400, label="Why launch although it is blocked?",
+        help_text="Kept in the audit log. Only a team owner may do this.",
+    )  # fmt: skip
+
+    def __init__(self, *args, **kwargs) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["backend"].choices = [(name, one.label) for name, one in BACKENDS.items()]
+        self.fields["backend"].initial = "trl"
+        self.fields["launch_key"].initial = uuid.uuid4().hex
+        for name, one in FIELDS.items():
+            self.fields[name] = _form_field(one)
+
+    def group(self, *names: str) -> list[tuple[forms.BoundField, str]]:
+        """Bound fields with their units."""
+        return [(self[name], FIELDS[name].unit) for name in names]
+
+    @property
+    def basic(self) -> list[tuple[forms.BoundField, str]]:
+        return self.group(*(name for name, one in FIELDS.items() if not one.is_advanced))
+
+    @property
+    def stops(self) -> list[tuple[forms.BoundField, str]]:
+        return self.group("stop_usd", "stop_zero_variance", "stop_ungraded")
+
+    @property
+    def advanced(self) -> list[tuple[forms.BoundField, str]]:
+        return self.group(*(n for n, one in FIELDS.items() if one.is_advanced and not n.startswith("stop_")))
+
+    def clean(self) -> dict[str, Any]:
+        """Each hyperparameter read by the table's own rule, so that an error stands at its field."""
+        for name, one in FIELDS.items():
+            value = self.cleaned_data.get(name)
+            if value in (None, "", AUTO):
+                continue
+            try:
+                one.read(value)
+            except UserError as exc:
+                self.add_error(name, str(exc))
+        return self.cleaned_data
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """What was filled in; the rest keeps its default."""
+        return {name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")} | {
+            name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)
+        }
+
+
+class NoteForm(forms.Form):
+    """Why a person pauses or cancels."""
+
+    note = forms.CharField(required=False, max_length=400)

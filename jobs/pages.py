@@ -1,0 +1,358 @@
+"""What the job pages show: values made ready to read. One function for each part, used by page and fragment."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from django.utils import timezone
+
+from jobs import charts, plan as plans, selectors
+from jobs.estimate import verdict_on
+from jobs.evaluations import pages as evaluation_pages
+from jobs.evaluations.models import Evaluation
+from jobs.evaluations.selectors import address, evaluation_list, readiness_of
+from jobs.figures import StepFigures
+from jobs.models import Checkpoint, Job, TrainStep
+from jobs.states import ACTIVE, AT_WORK, ENDED, WORDS, Status
+from rftstudio.core.errors import UserError
+from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Team
+from rftstudio.teams.permissions import Permission, can
+
+EVENTS_SHOWN = 8
+
+
+def title_of(job: Job) -> str:
+    return job.name or f"{job.baseline.agent_version.agent.name}, job {job.number}"
+
+
+def is_live(job: Job) -> bool:
+    """Worth polling: something may change without a person."""
+    return job.status in ACTIVE
+
+
+# -- the list ---------------------------------------------------------------------------------------------------------
+
+
+def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
+    """Rows of the runs table; one query for all sparks."""
+    curves: dict[int, list[float | None]] = {job.pk: [] for job in jobs}
+    steps = TrainStep.objects.filter(job__in=jobs).order_by("number").values_list("job_id", "mean_reward")
+    for job_id, reward in steps:
+        curves[job_id].append(reward)
+    lines = []
+    for job in jobs:
+        baseline = (job.baseline.metrics or {}).get("mean_reward")
+        best = job.best_checkpoint.validation_reward if job.best_checkpoint else None
+        known = [value for value in curves[job.pk] if value is not None]
+        lines.append(
+            {
+                "job": job,
+                "title": title_of(job),
+                "baseline": baseline,
+                "best": best,
+                "gain": best - baseline if best is not None and baseline is not None else None,
+                "last": known[-1] if known else None,
+                "spark": known[-60:] if len(known) > 1 else [],
+                "base": job.base_model.name,
+            }
+        )
+    return lines
+
+
+# -- the launch form --------------------------------------------------------------------------------------------------
+
+
+def initial_from(query, source: Job | None) -> dict[str, Any]:
+    """Start values: those of the job that is cloned, else the defaults."""
+    if source is None:
+        return {}
+    plan = {name: value for name, value in source.plan.items() if name in plans.FIELDS and value is not None}
+    plan.pop("max_steps", None)
+    return {"name": f"{title_of(source)}, again"[:120], "seed": source.seed, "backend": source.backend, **plan}
+
+
+def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
+    """What is trained, the form's groups and the sticky right column."""
+    ground = selectors.plan_ground(baseline)
+    return {
+        "baseline": baseline,
+        "baseline_title": evaluation_pages.title_of(baseline),
+        "baseline_mean": (baseline.metrics or {}).get("mean_reward"),
+        "ground": ground,
+        "form": form,
+        "longest": (baseline.metrics or {}).get("steps_max"),
+        **estimate_context(baseline, form, actor),
+    }
+
+
+def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
+    """Derived sentence, estimate, readiness and the button. Reads the form as far as it is filled in."""
+    verdict = readiness_of(baseline)
+    lines = evaluation_pages.verdict_lines(verdict)
+    context: dict[str, Any] = {
+        "baseline": baseline,
+        "team": actor.team,
+        "verdict": verdict,
+        "problem_lines": [line for line in lines if line["level"] != "ok"],
+        "passed_count": sum(line["level"] == "ok" for line in lines),
+        "is_blocked": verdict["level"] == "block",
+        "may_overrule": can(actor, Permission.BUDGET_APPROVE) and baseline.status == Evaluation.Status.SUCCEEDED,
+        "form": form,
+    }
+    ground = selectors.plan_ground(baseline)
+    wanted = form.plan if form.is_bound and form.is_valid() else {}
+    backend = form.cleaned_data.get("backend") or "trl" if form.is_bound and form.is_valid() else "trl"
+    if not form.is_bound:
+        wanted = {name: value for name, value in form.initial.items() if name in plans.FIELDS}
+    try:
+        plan = plans.plan_fill(wanted, ground=ground)
+    except UserError as exc:
+        return context | {"plan_error": str(exc)}
+    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    left = timezone.timedelta(seconds=guess.seconds) if guess.seconds is not None else None
+    return context | {
+        "plan": plan,
+        "derived": derived,
+        "guess": guess,
+        "range": f"{show_seconds(guess.low)} to {show_seconds(guess.high)}" if guess.low is not None else "",
+        "done_by": timezone.now() + left if left is not None else None,
+        "has_errors": form.is_bound and not form.is_valid(),
+    }
+
+
+# -- one job ----------------------------------------------------------------------------------------------------------
+
+
+def _phases(job: Job) -> list[dict[str, Any]]:
+    """Four bars: files, waiting, training, final check. `state` is done, now or todo."""
+    order = {Status.VALIDATING: 0, Status.QUEUED: 1}
+    at = order.get(job.status, 4 if job.status == Status.SUCCEEDED else 2)
+    waited = ""
+    if job.queued_at and job.started_at and job.started_at >= job.queued_at:
+        waited = f"Waited {show_seconds((job.started_at - job.queued_at).total_seconds())}"
+    words = [
+        "Files checked" if at > 0 else "Checking files",
+        waited or ("Waited" if at > 1 else "Waiting" if at == 1 else "Wait"),
+        f"Train step {job.done_steps} of {job.total_steps}",
+        "Done" if at == 4 else "End",
+    ]
+    phases = []
+    for place, text in enumerate(words):
+        state = "done" if place < at else "now" if place == at and job.status in ACTIVE else "todo"
+        share = 1.0 if state == "done" else 0.0
+        if place == 2 and at == 2:
+            share = job.done_steps / job.total_steps if job.total_steps else 0.0
+        phases.append({"text": text, "state": state, "share": min(share, 1.0), "width": round(min(share, 1.0) * 100)})
+    return phases
+
+
+def state_context(job: Job, actor: Actor) -> dict[str, Any]:
+    """State in plain words, what is next, phases, sign of life, money, and what the person may do."""
+    words, state = WORDS[job.status], selectors.job_state(job)
+    place = selectors.queue_place(job) if job.status == Status.QUEUED else None
+    says = words.text
+    if place:
+        ahead = f" Job {place.ahead[0].number} is training now." if place.ahead else ""
+        says = f"It is number {place.place} in line.{ahead}"
+    estimated = selectors.launch_estimate(job)
+    seconds = (job.result or {}).get("seconds")
+    facts = []
+    if job.status in AT_WORK and job.heartbeat_at:
+        facts.append(("Last sign of life", f"{max(0, int((timezone.now() - job.heartbeat_at).total_seconds()))} s ago"))
+    if state.seconds_left is not None:
+        facts.append(("Time left", f"about {show_seconds(state.seconds_left)}"))
+    if job.status in ENDED and seconds:
+        facts.append(("Trained for", show_seconds(seconds)))
+    if held := verdict_on(estimated, seconds if job.status == Status.SUCCEEDED else None):
+        facts.append(("Estimate", held))
+    facts.append(("Cost so far", f"${state.cost:,.2f}" if state.cost is not None else "counted, not priced"))
+    if job.restarts:
+        facts.append(("Restarted", f"{job.restarts} times after a crash"))
+    may = can(actor, Permission.JOB_LAUNCH)
+    return {
+        "job": job,
+        "team": actor.team,
+        "words": words,
+        "says": says,
+        "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "running": "run"}.get(job.status, "run"),
+        "state": state,
+        "phases": _phases(job),
+        "facts": facts,
+        "is_live": is_live(job),
+        "silent_since": state.silent_since,
+        "error": job.error or None,
+        "may_pause": may and job.status in (Status.QUEUED, Status.RUNNING),
+        "may_resume": may and job.status == Status.PAUSED,
+        "may_cancel": may and job.status not in ENDED and job.status != Status.CANCELLING,
+    }
+
+
+def _sub_rewards(steps: Sequence[StepFigures]) -> list[dict[str, Any]]:
+    """Each part of the reward at the start and now; its share for a bar of 0 to 1."""
+    known = [step for step in steps if step.sub_rewards]
+    if not known:
+        return []
+    first, last = known[0].sub_rewards, known[-1].sub_rewards
+    return [
+        {"name": name, "start": first.get(name), "now": last.get(name), "share": max(0.0, min(1.0, last.get(name) or 0.0)),
+         "colour": f"c{place % 6 + 1}"}
+        for place, name in enumerate(sorted(last))
+    ]  # fmt: skip
+
+
+def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
+    """Curves, alarms, sub-rewards, checkpoints and the end of the story."""
+    steps = selectors.step_figures(job, with_intervals=True)
+    baseline = (job.baseline.metrics or {}).get("mean_reward")
+    list_url, source = address("rollouts:rollout-list", job.team.slug), job.public_id
+    checkpoints = list(selectors.checkpoint_list(job))
+    alarms = [
+        {**asdict(alarm), "url": f"{list_url}?source={source}&{alarm.query}" if list_url and alarm.query else ""}
+        for alarm in selectors.job_alarms(steps)
+    ]
+    small = [
+        {"id": f"chart-{key}", "title": charts.SMALL[key], "figure": made}
+        for key in charts.SMALL
+        if (made := charts.small_chart(steps, key))
+    ]
+    latest = next((step for step in reversed(steps) if step.sub_rewards), None)
+    events = list(selectors.event_list(job).exclude(type="metrics")[: EVENTS_SHOWN + 1])
+    return {
+        "job": job,
+        "team": actor.team,
+        "steps": steps,
+        "is_live": is_live(job),
+        "is_ended": job.status in ENDED,
+        "reward_chart": charts.reward_chart(
+            steps, total=job.total_steps, baseline=baseline, checkpoints=[one.step_number for one in checkpoints],
+            is_ended=job.status in ENDED, list_url=list_url, source=source,
+        ),
+        "steps_table": charts.steps_table(steps),
+        "tools_chart": charts.tools_chart(steps, list_url=list_url, source=source) if any(s.tools for s in steps) else None,
+        "flat_chart": charts.flat_chart(steps, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
+        if any(step.groups for step in steps) else None,
+        "small_charts": small,
+        "alarms": alarms,
+        "open_alarms": sum(alarm["level"] != "ok" for alarm in alarms),
+        "sub_rewards": _sub_rewards(steps),
+        "sub_reward_step": latest.number if latest else None,
+        "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],
+        "may_evaluate": can(actor, Permission.EVALUATION_RUN) and can(actor, Permission.JOB_LAUNCH),
+        "events": events[:EVENTS_SHOWN],
+        "more_events": len(events) > EVENTS_SHOWN,
+    }  # fmt: skip
+
+
+def _checkpoint_line(job: Job, checkpoint: Checkpoint, baseline: float | None) -> dict[str, Any]:
+    reward = checkpoint.validation_reward
+    return {
+        "checkpoint": checkpoint,
+        "is_best": checkpoint.pk == job.best_checkpoint_id,
+        "gain": reward - baseline if reward is not None and baseline is not None else None,
+    }
+
+
+def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
+    """The head of the page and what stands still."""
+    baseline = job.baseline
+    of_checkpoints = evaluation_list(team=job.team).filter(
+        model__in=Checkpoint.objects.filter(job=job, model__isnull=False).values("model")
+    )
+    return {
+        "job": job,
+        "title": title_of(job),
+        "baseline": baseline,
+        "baseline_title": evaluation_pages.title_of(baseline),
+        "baseline_url": address("evaluations:evaluation-detail", job.team.slug, baseline.public_id),
+        "rollouts_url": address("rollouts:rollout-list", job.team.slug, query=f"source={job.public_id}"),
+        "clone_url": address("jobs:job-new", job.team.slug, query=f"baseline={baseline.public_id}&clone={job.public_id}"),
+        "compare_url": address("jobs:job-compare", job.team.slug, query=f"job={job.public_id}"),
+        "may_launch": can(actor, Permission.JOB_LAUNCH),
+        "plan_lines": plan_lines(job.plan),
+        "evaluations": [
+            {**evaluation_pages.list_line(one), "gain": _gain(one, baseline),
+             "compare": address("evaluations:evaluation-compare", job.team.slug,
+                                query=f"a={baseline.public_id}&b={one.public_id}")}
+            for one in of_checkpoints[:10]
+        ],
+    }  # fmt: skip
+
+
+def _gain(one: Evaluation, baseline: Evaluation) -> float | None:
+    after, before = (one.metrics or {}).get("pass_rate"), (baseline.metrics or {}).get("pass_rate")
+    return after - before if after is not None and before is not None else None
+
+
+def plan_lines(plan: dict[str, Any]) -> list[tuple[str, str]]:
+    """The plan in words, in the table's order."""
+    lines = []
+    for name, one in plans.FIELDS.items():
+        value = plan.get(name)
+        if value is not None:
+            lines.append((one.label, f"{value:g}" if isinstance(value, float) else str(value)))
+    return lines
+
+
+# -- several jobs -----------------------------------------------------------------------------------------------------
+
+
+def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]:
+    """Curves over each other, and only the settings in which the jobs differ."""
+    runs = [(f"job {job.number}", selectors.step_figures(job), (job.baseline.metrics or {}).get("mean_reward")) for job in jobs]
+    names = [f"Job {job.number}" for job in jobs]
+    rows = [
+        (label, values)
+        for label, values in _settings(jobs)
+        if len(jobs) < 2 or len(set(values)) > 1
+    ]  # fmt: skip
+    return {
+        "jobs": jobs,
+        "names": names,
+        "titles": [title_of(job) for job in jobs],
+        "every": [(job, title_of(job)) for job in every],
+        "chosen": {job.pk for job in jobs},
+        "train_chart": charts.overlay_chart(runs, of="mean_reward") if jobs else None,
+        "validation_chart": charts.overlay_chart(runs, of="validation_reward")
+        if any(step.validation_reward is not None for _, steps, _ in runs for step in steps) else None,
+        "rows": rows,
+        "results": _results(jobs, runs),
+    }  # fmt: skip
+
+
+def _settings(jobs: Sequence[Job]) -> list[tuple[str, list[str]]]:
+    def of(make) -> list[str]:
+        return [str(make(job)) for job in jobs]
+
+    lines = [
+        ("Baseline", of(lambda job: job.baseline.number)),
+        ("Agent", of(lambda job: job.baseline.agent_version)),
+        ("Grader", of(lambda job: job.baseline.grader_version)),
+        ("Dataset", of(lambda job: job.baseline.dataset_version)),
+        ("Base model", of(lambda job: job.base_model.name)),
+        ("Backend", of(lambda job: job.backend)),
+        ("Seed", of(lambda job: job.seed)),
+    ]
+    lines += [
+        (one.label, of(lambda job, name=name: "–" if job.plan.get(name) is None else f"{job.plan[name]}"))
+        for name, one in plans.FIELDS.items()
+    ]
+    return lines
+
+
+def _results(jobs: Sequence[Job], runs) -> list[tuple[str, list[str]]]:
+    def last(steps, key):
+        known = [getattr(step, key) for step in steps if getattr(step, key) is not None]
+        return known[-1] if known else None
+
+    return [
+        ("Status", [job.status for job in jobs]),
+        ("Train steps", [f"{job.done_steps} of {job.total_steps}" for job in jobs]),
+        ("Last train reward", [show_reward(last(steps, "mean_reward")) for _, steps, _ in runs]),
+        ("Best validation", [show_reward(job.best_checkpoint.validation_reward if job.best_checkpoint else None) for job in jobs]),
+        ("Over its baseline", [show_signed(line["gain"]) for line in list_lines(jobs)]),
+        ("Rollouts", [show_count((job.result or {}).get("rollouts")) for job in jobs]),
+        ("Seconds", [show_seconds((job.result or {}).get("seconds")) for job in jobs]),
+        ("Started", [show_when(job.started_at) for job in jobs]),
+    ]  # fmt: skip

@@ -1,0 +1,203 @@
+"""The browser's door to jobs."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from jobs import pages, selectors, services
+from jobs.evaluations import selectors as evaluation_selectors, services as evaluation_services
+from jobs.evaluations.models import Evaluation
+from jobs.forms import LaunchForm, NoteForm
+from rftstudio.core.errors import NotFound
+from rftstudio.teams.permissions import Permission, can, check_can
+from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
+
+PAGE, EVENT_PAGE = 50, 100
+
+
+@team_view
+@require_GET
+def job_list(request: TeamRequest) -> HttpResponse:
+    """All jobs, newest first."""
+    rows = selectors.job_list(team=request.actor.team).order_by("-number")
+    before = request.GET.get("before", "")
+    if before.isdigit():
+        rows = rows.filter(number__lt=int(before))
+    page = list(rows[: PAGE + 1])
+    context = {
+        "lines": pages.list_lines(page[:PAGE]),
+        "next_before": page[PAGE - 1].number if len(page) > PAGE else None,
+        "may_launch": can(request.actor, Permission.JOB_LAUNCH),
+        "newest_baseline": _baselines(request).first(),
+    }
+    return render(request, "jobs/job_list.html", context)
+
+
+def _baselines(request: TeamRequest):
+    return evaluation_selectors.evaluation_list(team=request.actor.team).filter(status=Evaluation.Status.SUCCEEDED)
+
+
+def _baseline_of(request: TeamRequest) -> Evaluation | None:
+    """The evaluation named in the address, else the newest finished one."""
+    wanted = request.GET.get("baseline") or request.POST.get("baseline")
+    if wanted:
+        return evaluation_selectors.evaluation_get(team=request.actor.team, public_id=wanted)
+    return _baselines(request).first()
+
+
+@team_view
+@require_http_methods(["GET", "POST"])
+def job_new(request: TeamRequest) -> HttpResponse:
+    """What will happen, what may it cost, when does it stop?"""
+    actor = request.actor
+    check_can(actor, Permission.JOB_LAUNCH, team=actor.team)
+    baseline = _baseline_of(request)
+    if baseline is None:
+        return render(request, "jobs/job_new_empty.html", {})
+    source = selectors.job_get(team=actor.team, public_id=request.GET["clone"]) if request.GET.get("clone") else None
+    form = LaunchForm(request.POST or None, initial=pages.initial_from(request.GET, source))
+    if request.method == "POST" and form.is_valid():
+        with errors_on(form):
+            data = form.cleaned_data
+            job = services.job_launch(
+                actor=actor, baseline=baseline, plan=form.plan, seed=data["seed"], backend=data["backend"],
+                name=data["name"], launch_key=data["launch_key"], override=data["override"],
+            )  # fmt: skip
+            return redirect_to(request, _address(request, job))
+    context = pages.launch_context(baseline, form, actor) | {"baselines": _choices(request)}
+    return render(request, "jobs/job_new.html", context, status=422 if form.errors else 200)
+
+
+def _choices(request: TeamRequest) -> list[tuple[Evaluation, str]]:
+    return [(one, f"Baseline {one.number}, {one.agent_version}, {one.policy_label}") for one in _baselines(request)[:30]]
+
+
+@team_view
+@require_GET
+def job_estimate(request: TeamRequest) -> HttpResponse:
+    """Derived numbers, estimate and readiness for what the form holds now."""
+    check_can(request.actor, Permission.JOB_LAUNCH, team=request.actor.team)
+    baseline = _baseline_of(request)
+    if baseline is None:
+        raise NotFound("There is no finished baseline.")
+    form = LaunchForm(request.GET)
+    return render(request, "jobs/_estimate.html", pages.estimate_context(baseline, form, request.actor))
+
+
+@team_view
+@require_GET
+def job_detail(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Is it learning, is it honest, is there anything to do?"""
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    context = pages.state_context(job, request.actor) | pages.charts_context(job, request.actor)
+    return render(request, "jobs/job_detail.html", context | pages.detail_context(job, request.actor))
+
+
+@team_view
+@require_GET
+def job_state(request: TeamRequest, public_id: str) -> HttpResponse:
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    return render(request, "jobs/_job_state.html", pages.state_context(job, request.actor))
+
+
+@team_view
+@require_GET
+def job_charts(request: TeamRequest, public_id: str) -> HttpResponse:
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    return render(request, "jobs/_job_charts.html", pages.charts_context(job, request.actor))
+
+
+@team_view
+@require_GET
+def job_events(request: TeamRequest, public_id: str) -> HttpResponse:
+    """The whole story, newest first."""
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    rows = selectors.event_list(job)
+    level = request.GET.get("level", "")
+    if level in {"info", "warn", "error"}:
+        rows = rows.filter(level=level)
+    start = int(request.GET["from"]) if request.GET.get("from", "").isdigit() else 0
+    page = list(rows[start : start + EVENT_PAGE + 1])
+    context = {
+        "job": job,
+        "title": pages.title_of(job),
+        "events": page[:EVENT_PAGE],
+        "level": level,
+        "next_from": start + EVENT_PAGE if len(page) > EVENT_PAGE else None,
+    }
+    return render(request, "jobs/job_events.html", context)
+
+
+@team_view
+@require_POST
+def job_pause(request: TeamRequest, public_id: str) -> HttpResponse:
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    job = services.job_pause(actor=request.actor, job=job, note=_note(request))
+    messages.success(request, "Paused." if job.status == "paused" else "It pauses after this train step.")
+    return redirect_to(request, _address(request, job))
+
+
+@team_view
+@require_POST
+def job_resume(request: TeamRequest, public_id: str) -> HttpResponse:
+    job = services.job_resume(
+        actor=request.actor, job=selectors.job_get(team=request.actor.team, public_id=public_id)
+    )
+    messages.success(request, "Resumed; it goes on from its newest checkpoint.")
+    return redirect_to(request, _address(request, job))
+
+
+@team_view
+@require_POST
+def job_cancel(request: TeamRequest, public_id: str) -> HttpResponse:
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    job = services.job_cancel(actor=request.actor, job=job, note=_note(request))
+    messages.success(request, "Cancelled." if job.status == "cancelled" else "It ends within seconds.")
+    return redirect_to(request, _address(request, job))
+
+
+@team_view
+@require_POST
+def checkpoint_evaluate(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Publish a checkpoint and measure it exactly as its baseline was measured."""
+    actor = request.actor
+    checkpoint = selectors.checkpoint_get(team=actor.team, public_id=public_id)
+    model = services.checkpoint_publish(actor=actor, checkpoint=checkpoint)
+    baseline = selectors.job_get(team=actor.team, public_id=checkpoint.job.public_id).baseline
+    evaluation = evaluation_services.evaluation_start(
+        actor=actor,
+        dataset_version=baseline.dataset_version,
+        agent_version=baseline.agent_version,
+        grader_version=baseline.grader_version,
+        split=baseline.split,
+        model=model,
+        samples_per_item=baseline.samples_per_item,
+        max_items=baseline.max_items,
+        seed=baseline.seed,
+        policy_label=model.name,
+    )
+    return redirect_to(
+        request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id])
+    )
+
+
+@team_view
+@require_GET
+def job_compare(request: TeamRequest) -> HttpResponse:
+    """Two or more jobs: curves over each other, settings in which they differ."""
+    team = request.actor.team
+    wanted = request.GET.getlist("job")[:6]
+    jobs = [selectors.job_get(team=team, public_id=public_id) for public_id in dict.fromkeys(wanted)]
+    every = list(selectors.job_list(team=team)[:40])
+    return render(request, "jobs/job_compare.html", pages.compare_context(jobs, every))
+
+
+def _note(request: TeamRequest) -> str:
+    form = NoteForm(request.POST)
+    return form.cleaned_data["note"] if form.is_valid() else ""
+
+
+def _address(request: TeamRequest, job) -> str:
+    return reverse("jobs:job-detail", args=[request.actor.team.slug, job.public_id])
