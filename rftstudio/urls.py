@@ -3,12 +3,15 @@
 from django.contrib import admin
 from django.urls import include, path
 
+from jobs.attribution.urls import rollout_patterns
+from jobs.rollouts import urls as rollouts
+
 urlpatterns = [
     path("", include("rftstudio.teams.urls")),
     path("", include("datasets.urls")),
     path("", include("graders.urls")),
     path("", include("jobs.agents.urls")),
-    path("", include("jobs.rollouts.urls")),
+    path("", include(([*rollouts.urlpatterns, *rollout_patterns], rollouts.app_name))),
     path("", include("jobs.attribution.urls")),
     path("", include("jobs.evaluations.urls")),
     path("", include("jobs.urls")),

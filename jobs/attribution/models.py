@@ -21,3 +21,21 @@ class RolloutCredit(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["rollout", "method"], name="credit_once_per_method")]
+
+
+class StepMark(models.Model):
+    """A person's judgement of one step: did it help the rollout? One a person and step; the last one counts."""
+
+    class Mark(models.IntegerChoices):
+        HARMS = -1, "harms"
+        NEITHER = 0, "neither"
+        HELPS = 1, "helps"
+
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="step_marks")
+    step_index = models.PositiveIntegerField()
+    user = models.ForeignKey("teams.User", on_delete=models.CASCADE, related_name="+")
+    mark = models.SmallIntegerField(choices=Mark.choices)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rollout", "step_index", "user"], name="mark_once_per_person")]

@@ -1,15 +1,20 @@
 """Writes of credit: compute the methods for stored rollouts and keep the result."""
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
 from jobs.attribution.convert import stored_rollouts
 from jobs.attribution.methods.registry import METHODS, STORED_GROUP, compute_each
-from jobs.attribution.models import RolloutCredit
+from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.types import Credit, CreditRollout
 from jobs.rollouts.models import Rollout, RolloutBatch
-from rftstudio.core.errors import UserError
+from rftstudio.core.errors import NotFound, UserError
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.services import audit
 
 #: Methods that see one group at a time; the others learn from all rollouts given to them.
 GROUP_ONLY = ("uniform", "returns_to_go", "divergence", "anchor_state")
@@ -87,6 +92,10 @@ def _around(mine: list[Rollout]) -> list[Rollout]:
 @transaction.atomic
 def _store(method: str, given: list[CreditRollout], found: list[Credit | None], asked: set[int]) -> int:
     rows, gone = [], []
+    groups: dict[str, list[tuple[int, float | None]]] = defaultdict(list)
+    for rollout in given:
+        groups[rollout.group].append((int(rollout.rollout), rollout.reward))
+    learned_from = sum(rollout.reward is not None for rollout in given)
     for rollout, credit in zip(given, found, strict=True):
         key = int(rollout.rollout)
         if key not in asked:
@@ -104,7 +113,11 @@ def _store(method: str, given: list[CreditRollout], found: list[Credit | None], 
                 high=credit.high,
                 support=credit.support,
                 is_complete=credit.is_complete,
-                detail={"steps": credit.detail},
+                detail={
+                    "steps": credit.detail,
+                    "group": group_digest(groups[rollout.group]),
+                    "learned_from": learned_from,
+                },
             )
         )
     for start in range(0, len(gone), _WRITE):
@@ -117,3 +130,42 @@ def _store(method: str, given: list[CreditRollout], found: list[Credit | None], 
         update_fields=["baseline", "credits", "low", "high", "support", "is_complete", "detail", "computed_at"],
     )
     return len(rows)
+
+
+def group_digest(members: Iterable[tuple[int, float | None]]) -> str:
+    """Names a group's rewards, so that credit computed before the last sibling came in is known to be old."""
+    text = ";".join(f"{key}:{reward!r}" for key, reward in sorted(members))
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def attribution_ensure(*, rollout: Rollout, siblings: Sequence[Rollout], method: str) -> RolloutCredit | None:
+    """The credit of one rollout, computed now if there is none or if the group has changed since."""
+    found = RolloutCredit.objects.filter(rollout=rollout, method=method).first()
+    if found is not None and is_fresh(found, siblings):
+        return found
+    whole = rollout.batch if method not in GROUP_ONLY else list(siblings)
+    attribution_compute(rollouts=whole, methods=[method])
+    return RolloutCredit.objects.filter(rollout=rollout, method=method).first()
+
+
+def is_fresh(credit: RolloutCredit, siblings: Sequence[Rollout]) -> bool:
+    """Whether the group still has the rewards that the credit was computed from."""
+    return credit.detail.get("group") == group_digest((r.pk, r.reward) for r in siblings)
+
+
+@transaction.atomic
+def step_mark_set(*, actor: Actor, rollout: Rollout, step_index: int, mark: int | None) -> StepMark | None:
+    """Keep this person's judgement of a step; None takes it back."""
+    check_can(actor, Permission.LABEL, team=rollout.team)
+    if not 0 <= step_index < rollout.n_steps:
+        raise NotFound("This rollout has no such step.")
+    if mark is not None and mark not in StepMark.Mark.values:
+        raise UserError(f"{mark} is no mark.", where="mark", fix="Use 1 (helps), 0 (neither) or -1 (harms).")
+    place = {"rollout": rollout, "step_index": step_index, "user": actor.user}
+    if mark is None:
+        StepMark.objects.filter(**place).delete()
+        audit(actor, "step_mark.removed", rollout, step=step_index)
+        return None
+    row, _ = StepMark.objects.update_or_create(**place, defaults={"mark": mark})
+    audit(actor, "step_mark.set", rollout, step=step_index, mark=mark)
+    return row

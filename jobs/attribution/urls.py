@@ -1,4 +1,16 @@
-"""Addresses of the attribution room."""
+"""Addresses of the attribution room. `rollout_patterns` joins the `rollouts` namespace in the roof's urls."""
+
+from django.urls import path
+
+from jobs.attribution import views
 
 app_name = "attribution"
-urlpatterns: list = []
+urlpatterns = [
+    path("t/<slug:team>/credit-methods/", views.method_list, name="method-list"),
+    path("t/<slug:team>/rollouts/<str:public_id>/steps/<int:step>/mark/", views.step_mark, name="step-mark"),
+]
+
+#: The rollout page draws credit, which the rollouts room knows nothing of; so it lives here, one floor up.
+rollout_patterns = [
+    path("t/<slug:team>/rollouts/<str:public_id>/", views.rollout_detail, name="rollout-detail"),
+]

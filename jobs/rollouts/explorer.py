@@ -4,18 +4,22 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet
 from django.db.models.functions import Floor
 
 from jobs.rollouts.filters import SEARCH_DEPTH, Filters, rows
 from jobs.rollouts.models import Rollout, RolloutBatch
+from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
 
 PAGE = 50
 GROUPS_PAGE = 20
 #: Rows of one group shown in the list; the rest is one click away.
 GROUP_ROWS = 12
+#: Step marks in a row.
+RIBBON = 14
 #: Counted exactly up to here; above it "about".
 COUNT_EXACT = 10_000
 #: Histograms look at no more than this many of the newest rollouts, and say so.
@@ -39,6 +43,15 @@ class Row:
     is_outside: bool = False  # a sibling that the filter leaves out
 
     @property
+    def short_path(self) -> str:
+        """The first steps, as many as a row has room for."""
+        return ">".join(self.rollout.tool_path.split(">")[:RIBBON])
+
+    @property
+    def more_steps(self) -> int:
+        return max(0, self.rollout.n_steps - RIBBON)
+
+    @property
     def tokens(self) -> int:
         return self.rollout.input_tokens + self.rollout.output_tokens
 
@@ -51,10 +64,15 @@ class Group:
     key: str
     title: str
     rows: list[Row] = field(default_factory=list)
-    hidden: int = 0
+    dots: list[dict[str, Any]] = field(default_factory=list)  # for the strip; the view adds addresses
 
     def __post_init__(self) -> None:
         self.size = len(self.rows)
+
+    @property
+    def anchor(self) -> int:
+        """Names the group in an address: the id of its first try."""
+        return min(row.rollout.id for row in self.rows)
 
     @property
     def rewards(self) -> list[float]:
@@ -130,18 +148,29 @@ def group_page(*, team: Team, filters: Filters, after: int | None = None, before
     matching = rows(team=team, filters=filters)
     newer = matching.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), id__gt=OuterRef("id"))
     heads, next_after, next_before = _keyset(matching.filter(~Exists(newer)), GROUPS_PAGE, after, before)
+    return Page(groups=_groups(heads, matching), after=next_after, before=next_before)
+
+
+def group_get(*, team: Team, filters: Filters, anchor: int) -> Group:
+    """The group that a rollout belongs to."""
+    head = Rollout.objects.filter(team=team, id=anchor).select_related("batch").only(*_COLUMNS, "batch").first()
+    if head is None:
+        raise NotFound("There is nothing at this address.")
+    return _groups([head], rows(team=team, filters=filters))[0]
+
+
+def _groups(heads: list[Rollout], matching: QuerySet[Rollout]) -> list[Group]:
+    """The whole groups of these rollouts, best first; what does not match is marked as outside."""
     members = _members(heads)
-    inside = set(
-        matching.filter(id__in=[m.id for group in members.values() for m in group]).values_list("id", flat=True)
-    )
-    batches = RolloutBatch.objects.in_bulk({head.batch_id for head in heads})
+    ids = [member.id for group in members.values() for member in group]
+    inside = set(matching.filter(id__in=ids).values_list("id", flat=True))
     groups = []
     for head in heads:
         siblings = members[head.batch_id, head.group_key]
         made = [Row(sibling, _advantage(sibling, siblings), sibling.id not in inside) for sibling in siblings]
         made.sort(key=lambda row: (row.rollout.reward is None, -(row.rollout.reward or 0), row.rollout.sample_index))
-        groups.append(Group(batches[head.batch_id], head.group_key, head.title or head.group_key, made))
-    return Page(groups=groups, after=next_after, before=next_before)
+        groups.append(Group(head.batch, head.group_key, head.title or head.group_key, made))
+    return groups
 
 
 def _keyset(found: QuerySet[Rollout], size: int, after: int | None, before: int | None):

@@ -1,0 +1,56 @@
+"""How far a method can be trusted, from the stored results of the repository's own bench. Never invented."""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).with_name("bench_results.json")
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Blocks out of four, a word, and the sentence that says what was measured."""
+
+    blocks: int
+    word: str
+    sentence: str
+    is_measured: bool = True
+
+
+UNMEASURED = Reliability(
+    0, "not measured yet", "How often it finds the deciding step has not been measured yet.", False
+)
+
+
+@lru_cache(maxsize=1)
+def bench_results() -> dict[str, Any]:
+    """The stored results; {} until the bench has run."""
+    try:
+        return json.loads(RESULTS.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def reliability_of(method: str, group_size: int) -> Reliability:
+    """From the measured group size next to the one at hand."""
+    by_size = bench_results().get("methods", {}).get(method, {}).get("by_group_size", {})
+    if not by_size:
+        return UNMEASURED
+    size = min(by_size, key=lambda key: abs(int(key) - group_size))
+    found = by_size[size]
+    top, rival = found["top1"], found["best_rival_top1"]
+    if method == "uniform":
+        return Reliability(
+            1, "none for single steps", "It gives every step the same, so it cannot find the deciding one."
+        )
+    words = (
+        f"With {size} rollouts a group it finds the deciding step in {top:.0%} of cases with a known answer; "
+        f"position alone, in {rival:.0%}."
+    )
+    if top <= rival:
+        return Reliability(1, "weak", f"{words} Position is the better guide here.")
+    gain = (top - rival) / max(1e-9, 1 - rival)
+    blocks, word = (4, "high") if gain >= 0.6 else (3, "good") if gain >= 0.35 else (2, "fair")
+    return Reliability(blocks, word, words)

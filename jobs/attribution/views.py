@@ -1,0 +1,198 @@
+"""The rollout page with its credit, marks on steps, and the page that says how methods are tested."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_GET, require_POST
+
+from jobs.attribution import page, selectors, services
+from jobs.attribution.methods.registry import METHODS
+from jobs.attribution.models import RolloutCredit, StepMark
+from jobs.attribution.reliability import bench_results
+from jobs.rollouts import drawings
+from jobs.rollouts.models import Rollout
+from jobs.rollouts.reading import WINDOW, Reading, rollout_reading, step_views, steps_of
+from rftstudio.teams.permissions import Permission, can
+from rftstudio.teams.views_helpers import TeamRequest, redirect_to, team_view
+
+#: Larger batches are credited after the cards are on the screen.
+INLINE_ROLLOUTS = 600
+
+
+@team_view
+@require_GET
+def rollout_detail(request: TeamRequest, public_id: str) -> HttpResponse:
+    reading = rollout_reading(team=request.actor.team, public_id=public_id)
+    context = walk_context(request, reading)
+    if request.htmx and request.htmx.target == "walk":
+        return render(request, "attribution/_walk.html", context)
+    context |= head_context(request, reading, context["beside"])
+    return render(request, "attribution/rollout_detail.html", context)
+
+
+def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
+    """Feeds the three columns, on the page and alone."""
+    rollout, siblings = reading.rollout, reading.siblings
+    selected = _number(request.GET.get("step"), -1)
+    first = (max(selected, 1) - 1) // WINDOW * WINDOW + 1
+    start = max(0, _number(request.GET.get("from"), first) - 1)
+    steps = steps_of(rollout, start=start)
+    has_step_rewards = rollout.steps.filter(step_reward__isnull=False).exists()
+    method = _method(request, reading)
+    why_none = page.why_no_credit(reading, method, has_step_rewards)
+    credits, is_waiting = _credits(request, reading, method, has_step_rewards) if not why_none else ({}, False)
+    compared = siblings.everyone
+    if sum(r.n_steps for r in compared) > selectors.COMPARED_STEPS:
+        compared = [rollout, *siblings.others[:1]]
+    keys = selectors.action_keys_of(compared)
+    mine = keys[rollout.pk]
+    beside, words, following = _beside(request, reading, mine, keys)
+    sides: Sequence[page.Side] = ()
+    if beside is not None:
+        if beside.pk not in keys:
+            keys |= selectors.action_keys_of([beside])
+        sides = page.sides_for(mine, keys[beside.pk], beside, _sentences(beside, reading, start, len(steps)))
+    marks = selectors.marks_of(rollout)
+    own = {mark.step_index: mark.mark for mark in marks if mark.user_id == request.user.pk}
+    walk = page.build_walk(
+        reading=reading, steps=steps, mine=mine, credit=credits.get(method), method=method, start=start,
+        selected=None if selected < 0 else selected, sides=sides, marks=own,
+    )  # fmt: skip
+    for row in walk.rows:
+        if isinstance(row, page.StepRow) and row.is_selected and row.credit is not None:
+            row.why = page.why_this_much(
+                reading=reading, index=row.view.index, mine=mine, keys=keys, credits=credits, method=method
+            )
+            row.why.people = [(str(m.user), m.get_mark_display()) for m in marks if m.step_index == row.view.index]
+    return {
+        "reading": reading, "rollout": rollout, "walk": walk, "method": METHODS[method], "why_none": why_none,
+        "is_waiting": is_waiting, "beside": beside, "beside_words": words, "next_beside": following,
+        "can_label": can(request.actor, Permission.LABEL), "marks": StepMark.Mark,
+        "next_from": walk.last + 1 if walk.last < walk.total else None,
+        "windows": _windows(walk) if walk.total > WINDOW else [],
+        "next_count": min(WINDOW, walk.total - walk.last),
+        "previous_from": max(1, walk.first - WINDOW) if walk.first > 1 else None,
+    }  # fmt: skip
+
+
+def _windows(walk: page.Walk) -> list[dict[str, Any]]:
+    """Places to jump to in a long rollout."""
+    return [
+        {"first": first, "last": min(walk.total, first + WINDOW - 1), "is_current": first == walk.first}
+        for first in range(1, walk.total + 1, WINDOW)
+    ]
+
+
+def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None) -> dict[str, Any]:
+    """Feeds the strip of facts and the method tabs."""
+    siblings = reading.siblings
+    credits = selectors.credits_of(reading.rollout)
+    current = _method(request, reading)
+    tabs = page.method_tabs(
+        len(siblings.graded) + 1, current, credits, reading.rollout.steps.filter(step_reward__isnull=False).exists()
+    )
+    ready = [tab for tab in tabs if tab.is_ready]
+    place = next((index for index, tab in enumerate(ready) if tab.is_current), -1)
+
+    def url_of(other: Rollout) -> str:
+        return (
+            reverse("rollouts:rollout-detail", args=[request.actor.team.slug, other.public_id]) + f"?credit={current}"
+        )
+
+    rollout, baseline = reading.rollout, siblings.baseline
+    return {
+        "advantage": None if rollout.reward is None or baseline is None else rollout.reward - baseline,
+        "tokens": rollout.input_tokens + rollout.output_tokens,
+        "tabs": tabs,
+        "tab": next(tab for tab in tabs if tab.is_current),
+        "next_method": ready[(place + 1) % len(ready)].key,
+        "group_line": mark_safe(drawings.group_line(reading, url_of, beside)),  # noqa: S308 numbers and escaped urls
+        "previous": siblings.beside(-1),
+        "following": siblings.beside(1),
+    }
+
+
+def _method(request: TeamRequest, reading: Reading) -> str:
+    asked = request.GET.get("credit", "")
+    if asked in METHODS:
+        return asked
+    enough = len(reading.siblings.graded) + 1 < reading.rollout.batch.rollouts.filter(reward__isnull=False).count()
+    return page.DEFAULT if enough else "divergence"
+
+
+def _credits(
+    request: TeamRequest, reading: Reading, method: str, has_step_rewards: bool
+) -> tuple[dict[str, RolloutCredit], bool]:
+    """Credits by method, the chosen one computed now unless that would keep the page waiting."""
+    rollout, everyone = reading.rollout, reading.siblings.everyone
+    found = {
+        key: credit for key, credit in selectors.credits_of(rollout).items() if services.is_fresh(credit, everyone)
+    }
+    for key in services.GROUP_ONLY:
+        if key not in found and (key != "returns_to_go" or has_step_rewards):
+            credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=key)
+            found |= {key: credit} if credit else {}
+    if method in found:
+        return found, False
+    if "compute" not in request.GET and rollout.batch.rollouts.count() > INLINE_ROLLOUTS:
+        return found, True
+    credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=method)
+    return (found | {method: credit} if credit else found), False
+
+
+def _beside(request: TeamRequest, reading: Reading, mine: list[str], keys: dict[int, list[str]]):
+    """The sibling beside this rollout, what it is in words, and the one after it in the cycle of the C key."""
+    cycle = page.sibling_cycle(reading, mine, keys)
+    if not cycle:
+        return None, "", None
+    asked = request.GET.get("beside", "")
+    place = next(
+        (i for i, (other, _) in enumerate(cycle) if asked in (other.public_id, str(other.sample_index + 1))), 0
+    )
+    return *cycle[place], cycle[(place + 1) % len(cycle)][0]
+
+
+def _sentences(beside: Rollout, reading: Reading, start: int, count: int) -> dict[int, Any]:
+    """The sibling's steps around the window, as sentences."""
+    steps = steps_of(beside, start=max(0, start - 20), count=count + 60)
+    views = step_views(steps, reading.words, last_index=beside.n_steps - 1)
+    return {view.index: view.sentence for view in views}
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 9 else otherwise
+
+
+@team_view
+@require_POST
+def step_mark(request: TeamRequest, public_id: str, step: int) -> HttpResponse:
+    """A person's mark on a step, then back to the step."""
+    reading = rollout_reading(team=request.actor.team, public_id=public_id)
+    text = request.POST.get("mark", "")
+    services.step_mark_set(
+        actor=request.actor,
+        rollout=reading.rollout,
+        step_index=step - 1,
+        mark=int(text) if text in {"-1", "0", "1"} else None,
+    )
+    if request.htmx:
+        request.GET = request.GET.copy()
+        request.GET["step"] = str(step)
+        return render(request, "attribution/_walk.html", walk_context(request, reading))
+    query = request.GET.copy()
+    query["step"] = str(step)
+    url = reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id])
+    return redirect_to(request, f"{url}?{query.urlencode()}#step-{step}")
+
+
+@team_view
+@require_GET
+def method_list(request: TeamRequest) -> HttpResponse:
+    """How each method works, what it assumes and how often it was right on worlds with a known answer."""
+    return render(
+        request, "attribution/method_list.html", {"methods": list(METHODS.values()), "bench": bench_results()}
+    )
