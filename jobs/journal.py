@@ -11,8 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs import costs, tasks
-from jobs.attribution.models import RolloutCredit
+from jobs import costs, selectors, tasks
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures
@@ -124,6 +123,7 @@ def _step(job: Job, line: dict[str, Any]) -> None:
             "mean_reward": _number(metrics.get("train_mean_reward")),
             "validation_reward": _number(metrics.get("full_valid_mean_reward")),
             "at": moment(line),
+            "is_credited": False,
         },
     )
     job.done_steps = number
@@ -133,8 +133,8 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     if bad:
         event_note(job, f"Train step {number}: {', '.join(bad)} is not a number and was left empty.", level="warn")
     costs.step_charge(job, step=number, attempt=attempt, seconds=seconds, at=moment(line))
-    if batch:
-        queue(tasks.batch_credit, batch.pk)
+    if selectors.uncredited(job).count() >= selectors.CREDIT_TOGETHER:
+        queue(tasks.job_credit, job.pk)
 
 
 def _number(value: Any) -> float | None:
@@ -214,15 +214,8 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
         fields["queued_at"] = timezone.now()
     Job.objects.filter(pk=job.pk, status__in=may_precede(to)).update(**fields)
     job.refresh_from_db()
-    _credit_missing(job)
+    queue(tasks.job_credit, job.pk)
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
-
-
-def _credit_missing(job: Job) -> None:
-    """Train steps whose credit was not computed yet, because its message was lost."""
-    credited = RolloutCredit.objects.filter(rollout__batch__source=job.public_id).values("rollout__batch")
-    for step in TrainStep.objects.filter(job=job, batch__isnull=False).exclude(batch__in=credited):
-        queue(tasks.batch_credit, step.batch_id)
 
 
 def _outcome(job: Job, status: str, error: Any) -> tuple[str, str, str]:

@@ -86,6 +86,7 @@ class TrainStep(models.Model):
     mean_reward = models.FloatField(null=True, blank=True, help_text="Over graded rollouts.")
     validation_reward = models.FloatField(null=True, blank=True)
     at = models.DateTimeField(null=True, blank=True)
+    is_credited = models.BooleanField(default=False, help_text="Its rollouts have stored credit.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="train_step_once")]

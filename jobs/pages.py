@@ -6,7 +6,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs import charts, plan as plans, selectors
+from jobs import charts, selectors
+from jobs import plan as plans
 from jobs.estimate import verdict_on
 from jobs.evaluations import pages as evaluation_pages
 from jobs.evaluations.models import Evaluation
@@ -17,7 +18,6 @@ from jobs.states import ACTIVE, AT_WORK, ENDED, WORDS, Status
 from rftstudio.core.errors import UserError
 from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
 from rftstudio.teams.actor import Actor
-from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can
 
 EVENTS_SHOWN = 8
@@ -300,7 +300,10 @@ def plan_lines(plan: dict[str, Any]) -> list[tuple[str, str]]:
 
 def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]:
     """Curves over each other, and only the settings in which the jobs differ."""
-    runs = [(f"job {job.number}", selectors.step_figures(job), (job.baseline.metrics or {}).get("mean_reward")) for job in jobs]
+    runs = [
+        (f"job {job.number}", selectors.step_figures(job), (job.baseline.metrics or {}).get("mean_reward"))
+        for job in jobs
+    ]
     names = [f"Job {job.number}" for job in jobs]
     rows = [
         (label, values)

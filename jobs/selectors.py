@@ -126,6 +126,15 @@ def queue_place(job: Job) -> QueuePlace:
     return QueuePlace(waiting.count() + 1, ahead, job.queued_at)
 
 
+#: Train steps credited in one go; see services.job_credit.
+CREDIT_TOGETHER = 32
+
+
+def uncredited(job: Job) -> QuerySet[TrainStep]:
+    """Train steps whose rollouts have no credit yet, oldest first."""
+    return TrainStep.objects.filter(job=job, batch__isnull=False, is_credited=False).order_by("number")
+
+
 def validation_intervals(job: Job) -> dict[int, tuple[float, float]]:
     """Train step → 90 % interval of the validation reward, items as clusters."""
     groups: dict[int, dict[str, list[float]]] = {}

@@ -22,9 +22,9 @@ from jobs.evaluations import readiness
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import readiness_of
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job
+from jobs.models import Checkpoint, Job, TrainStep
 from jobs.queueing import queue
-from jobs.rollouts.models import RolloutBatch
+from jobs.rollouts.models import Rollout
 from jobs.states import ENDED, Status
 from jobs.supervision import CANCEL_GRACE, job_move, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
@@ -34,9 +34,9 @@ from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.services import audit
 
 __all__ = [
-    "batch_credit",
     "checkpoint_publish",
     "job_cancel",
+    "job_credit",
     "job_launch",
     "job_pause",
     "job_resume",
@@ -243,8 +243,14 @@ def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint
     return checkpoint.model
 
 
-def batch_credit(*, batch_id: int) -> None:
-    """Credit the steps of a train step's rollouts. Again changes nothing."""
-    batch = RolloutBatch.objects.filter(pk=batch_id).first()
-    if batch:
-        attribution_services.attribution_compute(rollouts=batch)
+def job_credit(*, job_id: int) -> None:
+    """Credit the steps of train rollouts that have none yet, many train steps at a time. Again changes nothing.
+
+    The methods that learn from other rollouts cost the same for one train step as for many, so this waits until
+    there are many: `selectors.CREDIT_TOGETHER` train steps, or the job's end. A page that opens earlier asks for its own group.
+    """
+    job = Job.objects.filter(pk=job_id).first()
+    while job and (waiting := list(selectors.uncredited(job)[: selectors.CREDIT_TOGETHER])):
+        rollouts = Rollout.objects.filter(batch__in=[step.batch_id for step in waiting])
+        attribution_services.attribution_compute(rollouts=rollouts.only("id", "batch_id", "group_key"))
+        TrainStep.objects.filter(pk__in=[step.pk for step in waiting]).update(is_credited=True)

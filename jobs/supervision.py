@@ -16,11 +16,12 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import alarms, costs, journal, selectors
+from jobs import alarms, costs, journal, selectors, tasks
 from jobs.backends.base import Health, Run
 from jobs.backends.registry import backend_get
 from jobs.events import event_note
 from jobs.models import Job
+from jobs.queueing import queue
 from jobs.spec import job_spec, run_spec
 from jobs.states import ACTIVE, AT_WORK, Status, may_precede
 from rftstudio.core.errors import StudioError
@@ -113,7 +114,17 @@ def jobs_sync() -> int:
     looked = 0
     for job_id in Job.objects.filter(status__in=ACTIVE).order_by("id").values_list("pk", flat=True):
         looked += job_sync(job_id=job_id)
+    _credit_again()
     return looked
+
+
+def _credit_again() -> None:
+    """Ended jobs whose credit is still missing a minute later: the message was lost, or its worker died."""
+    quiet = Job.objects.filter(finished_at__isnull=False, updated_at__lt=timezone.now() - timedelta(minutes=1))
+    waiting = quiet.filter(train_steps__is_credited=False, train_steps__batch__isnull=False).distinct()
+    for job_id in waiting.values_list("pk", flat=True)[:20]:
+        if quiet.filter(pk=job_id).update(updated_at=timezone.now()):
+            queue(tasks.job_credit, job_id)
 
 
 def job_sync(*, job_id: int) -> bool:

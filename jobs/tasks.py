@@ -25,7 +25,7 @@ def jobs_sync() -> None:
 
 
 @shared_task
-def batch_credit(batch_id: int) -> None:
+def job_credit(job_id: int) -> None:
     from jobs import services
 
-    services.batch_credit(batch_id=batch_id)
+    services.job_credit(job_id=job_id)

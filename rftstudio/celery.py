@@ -23,6 +23,7 @@ app.conf.beat_schedule = {
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
 }
 app.conf.task_routes = {
+    "jobs.tasks.job_credit": {"queue": "rollouts"},  # takes seconds of work, so it stays out of the way of job_sync
     "jobs.rollouts.tasks.*": {"queue": "rollouts"},
     "jobs.tasks.*": {"queue": "training"},
 }

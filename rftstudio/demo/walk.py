@@ -20,12 +20,12 @@ from graders.models import Grader, GraderVersion
 from jobs import services as job_services
 from jobs.agents import services as agent_services
 from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
-from jobs.attribution import services as attribution_services
 from jobs.attribution.models import RolloutCredit
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
 from jobs.models import Job
 from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.selectors import uncredited
 from rftstudio.core.errors import Conflict
 from rftstudio.demo import world
 from rftstudio.teams.actor import Actor
@@ -199,12 +199,11 @@ def checkpoint_ready(actor: Actor, job: Job) -> ModelEndpoint:
 
 def credit_progress(job: Job) -> Iterator[Progress]:
     """Looks until every train step's rollouts are credited; the outcome checks the law on what is stored."""
-    steps = list(job.train_steps.select_related("batch").order_by("number"))
-    for done, step in enumerate(steps):
-        yield Progress(done, len(steps), "train step")
-        if not RolloutCredit.objects.filter(rollout__batch=step.batch, method=CREDIT_METHOD).exists():
-            attribution_services.attribution_compute(batch=step.batch, methods=[CREDIT_METHOD])
-    yield Progress(len(steps), len(steps), "train step", outcome=credit_figures(job))
+    total = job.train_steps.count()
+    while waiting := uncredited(job).count():
+        yield Progress(total - waiting, total, "train step")
+        time.sleep(0.5)
+    yield Progress(total, total, "train step", outcome=credit_figures(job))
 
 
 def credit_figures(job: Job) -> dict:

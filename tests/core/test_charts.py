@@ -27,7 +27,9 @@ def test_pointer_words_are_made_only_where_none_are_given():
 
 
 def test_merged_layouts_add_up_lines_and_notes():
-    made = merge_layout({"yaxis": {"range": [0, 1]}}, hline(0.4, "baseline"), vline(3, "alarm"), {"yaxis": {"dtick": 1}})
+    made = merge_layout(
+        {"yaxis": {"range": [0, 1]}}, hline(0.4, "baseline"), vline(3, "alarm"), {"yaxis": {"dtick": 1}}
+    )
     assert len(made["shapes"]) == len(made["annotations"]) == 2
     assert made["yaxis"] == {"range": [0, 1], "dtick": 1}
 
