@@ -26,14 +26,54 @@ GOODS = (
 )  # fmt: skip
 PORTS = ("Hull", "Leith", "Dover", "Bristol", "Cork", "Harwich")
 
-#: The desk's agent: prompt, tools, limits. The order of tools is part of it: the model was warmed up on this order.
-AGENT: dict[str, Any] = json.loads(Path(__file__).with_name("agent.json").read_text(encoding="utf-8"))
-TOOLS: list[dict[str, Any]] = AGENT["tools"]
-LIMITS: dict[str, Any] = AGENT["limits"]
-SYSTEM_PROMPT: str = AGENT["system_prompt"]
-
 #: The agent's prompts, worst first: the ladder that is climbed before any training.
-PROMPTS = ("You answer customs questions.", SYSTEM_PROMPT)
+PROMPTS = (
+    "You answer customs questions.",
+    "You are the duty desk. Look up the good in the tariff, then answer with one number.",
+)
+SYSTEM_PROMPT = PROMPTS[-1]
+
+#: Fields of jobs.agents.tools.spec.ToolSpec. Their order is part of the agent: the model was warmed up on this order.
+TOOLS: tuple[dict[str, Any], ...] = (
+    {
+        "name": "lookup",
+        "description": "Read one line of the tariff: the duty rate of a good in percent, or the line to see instead.",
+        "parameters": {
+            "type": "object",
+            "properties": {"good": {"type": "string", "description": "The good, in one word."}},
+            "required": ["good"],
+            "additionalProperties": False,
+        },
+        "transport": "builtin",
+        "config": {"builtin": "table", "item_field": "schedule", "key": "good"},
+        "headers": {},
+        "sentence": "looked up {good} in the tariff",
+        "icon": "book",
+        "is_replayable": True,
+    },
+    {
+        "name": "calc",
+        "description": "Multiply two numbers: a rate in percent by a value in pounds gives the duty in pence.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "number", "description": "The rate in percent."},
+                "b": {"type": "number", "description": "The declared value in pounds."},
+            },
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
+        "transport": "builtin",
+        "config": {"builtin": "calculator", "operation": "product"},
+        "headers": {},
+        "sentence": "multiplied {a} by {b}",
+        "icon": "calculator",
+        "is_replayable": True,
+    },
+)
+
+#: Enough for any sensible route through the three kinds.
+LIMITS = {"max_steps": 6, "max_tool_calls": 6, "max_tokens": 160, "max_seconds": 300}
 
 
 def item_make(rng: random.Random, kind: str) -> dict[str, Any]:

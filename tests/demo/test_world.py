@@ -10,6 +10,7 @@ from graders.grading import compile_grader
 from graders.types import Sample
 from rftstudio.demo import world
 
+PASS_MARK = 0.75
 DATA = Path(world.__file__).parent / "data" / "duty_desk.jsonl"
 
 
@@ -76,12 +77,12 @@ def test_tools_keep_their_order():
 
 def test_grader_passes_right_answers_only():
     recipe = json.loads((DATA.parents[1] / "grader.json").read_text())
-    compiled = compile_grader(recipe["config"])
+    compiled = compile_grader(recipe)
     for row in shipped()[:9]:
         route = [(call["name"], json.dumps(call["arguments"])) for call in row["reference_calls"]]
         right, wrong = row["reference_answer"], "7"
         assert compiled.grade(row, sample(right, route)).reward == 1.0
-        assert compiled.grade(row, sample(right, route * 3)).reward >= recipe["pass_threshold"]
+        assert compiled.grade(row, sample(right, route * 3)).reward >= PASS_MARK
         assert compiled.grade(row, sample(right, route * 3)).reward < 1.0
         assert compiled.grade(row, sample(wrong, route)).reward == pytest.approx(0.3)
         assert 0 <= compiled.grade(row, sample(wrong, route[:1])).reward <= 0.3

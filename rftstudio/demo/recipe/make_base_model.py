@@ -169,7 +169,7 @@ def write_manifest(folder: Path) -> None:
     """File names with their SHA-256."""
     files = sorted(path for path in folder.iterdir() if path.name not in {"manifest.json", "README.md"})
     sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-    (folder / "manifest.json").write_text(json.dumps(sums, indent=2) + "\n", encoding="utf-8")
+    (folder / "manifest.json").write_text(json.dumps({"sha256": sums}, indent=2) + "\n", encoding="utf-8")
 
 
 def main(out: Path) -> None:

@@ -33,7 +33,6 @@ def make_run(folder: Path, *, seed: int = 1, tools: list | None = None, **plan) 
         chosen = [row for row in rows if row["split"] == split][:count]
         lines = [json.dumps({"key": row["id"], "item": row}) for row in chosen]
         (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n")
-    grader = json.loads((DEMO / "grader.json").read_text())
     spec = {
         "spec_version": 1,
         "job_id": f"ftjob-{folder.name}",
@@ -46,8 +45,8 @@ def make_run(folder: Path, *, seed: int = 1, tools: list | None = None, **plan) 
             "sampling": {},
             "response_format": None,
         },
-        "grader": grader["config"],
-        "pass_threshold": grader["pass_threshold"],
+        "grader": json.loads((DEMO / "grader.json").read_text()),
+        "pass_threshold": 0.75,
         "plan": {**SMALL, **plan},
     }
     (folder / "spec.json").write_text(json.dumps(spec))
