@@ -72,8 +72,8 @@ ANYONES = [
     "rftstudio.ops.keeper",
     "rftstudio.ops.pending",
 ]
-# What a portable room may use of rftstudio all the same: plain exceptions.
-PORTABLE_MAY = ["rftstudio.core.errors"]
+# What a portable room may use of rftstudio all the same: plain exceptions, and the guarded network client of the trainer.
+PORTABLE_MAY = ["rftstudio.core.errors", "rftstudio.core.outbound"]
 # The floor that holds everything: each may use its abstract models, errors and helpers.
 OPEN_ROOMS = ["rftstudio.core", "rftstudio.teams"]
 
@@ -200,7 +200,7 @@ def heaviest(module: str) -> list[Import] | None:
             is_house = one.target.split(".")[0] == "rftstudio" and not within(one.target, [*PORTABLE_MAY, *ANYONES])
             if one.target.split(".")[0] in FRAMEWORK or is_house:
                 return step
-            if is_ours(one.target) and one.target not in seen:
+            if is_ours(one.target) and one.target not in seen and not within(one.target, PORTABLE_MAY):
                 seen.add(one.target)
                 waiting.append((one.target, step))
     return None

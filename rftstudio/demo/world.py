@@ -73,7 +73,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
 )
 
 #: Enough for any sensible route through the three kinds.
-LIMITS = {"max_steps": 6, "max_tool_calls": 6, "max_tokens": 160, "max_seconds": 60}
+LIMITS = {"max_steps": 6, "max_tool_calls": 6, "max_tokens": 160, "max_seconds": 300}
 
 
 def item_make(rng: random.Random, kind: str) -> dict[str, Any]:

@@ -4,8 +4,13 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
+from graders.grading import compile_grader
+from graders.types import Sample
 from rftstudio.demo import world
 
+PASS_MARK = 0.75
 DATA = Path(world.__file__).parent / "data" / "duty_desk.jsonl"
 
 
@@ -68,3 +73,22 @@ def test_question_alone_never_holds_the_answer():
 
 def test_tools_keep_their_order():
     assert [tool["name"] for tool in world.TOOLS] == ["lookup", "calc"]
+
+
+def test_grader_passes_right_answers_only():
+    recipe = json.loads((DATA.parents[1] / "grader.json").read_text())
+    compiled = compile_grader(recipe)
+    for row in shipped()[:9]:
+        route = [(call["name"], json.dumps(call["arguments"])) for call in row["reference_calls"]]
+        right, wrong = row["reference_answer"], "7"
+        assert compiled.grade(row, sample(right, route)).reward == 1.0
+        assert compiled.grade(row, sample(right, route * 3)).reward >= PASS_MARK
+        assert compiled.grade(row, sample(right, route * 3)).reward < 1.0
+        assert compiled.grade(row, sample(wrong, route)).reward == pytest.approx(0.3)
+        assert 0 <= compiled.grade(row, sample(wrong, route[:1])).reward <= 0.3
+        assert compiled.grade(row, sample(wrong, [])).reward == 0.0
+
+
+def sample(text, calls):
+    tools = [{"id": "1", "type": "function", "function": {"name": name, "arguments": text}} for name, text in calls]
+    return Sample(output_text=text, output_tools=tools)

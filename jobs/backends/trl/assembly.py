@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 
 from datasets import Dataset  # the Hugging Face library: the repository root is last on sys.path
+from graders.failures import GraderInvalid
 from graders.grading import compile_grader
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import limits_from
+from jobs.backends.trl.clients import grader_clients
 from jobs.backends.trl.control import Control
 from jobs.backends.trl.grpo import Run, Steward, StudioTrainer
 from jobs.backends.trl.journal import Journal
@@ -39,7 +42,10 @@ def assemble(
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     is_first = int(os.environ.get("RANK", "0")) == 0
     spec = fitted(spec, train, journal if is_first else None)
-    compiled = compile_grader(spec.grader)
+    try:
+        compiled = compile_grader(spec.grader, grader_clients(spec.judges, spec.job_id))
+    except GraderInvalid as exc:
+        raise SpecError(f"The grader cannot be used: {exc}", param="grader", code="invalid_grader") from exc
     scorer = Scorer(
         compiled,
         spec.grader,
@@ -64,8 +70,6 @@ def assemble(
 
 def fitted(spec: Spec, train: list[TrainItem], journal: Journal | None) -> Spec:
     """The spec with a batch no larger than the train split: a larger one would leave TRL without any batch."""
-    from dataclasses import replace
-
     if spec.plan.batch_size <= len(train):
         return spec
     if journal:

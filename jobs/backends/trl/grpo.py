@@ -22,9 +22,10 @@ from jobs.backends.trl.control import Control
 from jobs.backends.trl.credit import DEFAULT_CLIP, credit_rollout, step_advantages
 from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.metrics import mean_reward, own_metrics, step_metrics
-from jobs.backends.trl.rounds import Outcome, Setup, Try, rollouts_run
+from jobs.backends.trl.rounds import Setup, rollouts_run
 from jobs.backends.trl.scoring import Scored, Scorer
 from jobs.backends.trl.spec import Spec, TrainItem
+from jobs.backends.trl.tries import Outcome, Try
 
 
 class Run:
@@ -149,7 +150,7 @@ class StudioTrainer(GRPOTrainer):
         """Tokens as TRL takes them. An ungraded try keeps its row but every token is masked: no loss, no count."""
         tokens, pad = outcome.tokens, self.processing_class.pad_token_id
         if not tokens.completion:
-            return tokens.prompt or [pad], [pad], [0.0], [0]
+            return (tokens.prompt or [pad])[:1], [pad], [0.0], [0]  # a prompt too long for the model says nothing
         mask = [0] * len(tokens.mask) if is_left_out else tokens.mask
         return tokens.prompt, tokens.completion, tokens.logprobs, mask
 

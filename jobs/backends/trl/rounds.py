@@ -1,88 +1,60 @@
 """Many rollouts at once: the portable engine runs each, and their replies are generated together, round by round.
 
 TRL's own tool loop is serial over rollouts. Here a round begins when every live rollout waits for the model; tool calls
-of different rollouts overlap in between. Which rollouts share a batch therefore never depends on how fast a tool was,
-and each try draws its chance from a source of its own, so a run repeats bit by bit.
+of different rollouts overlap in between. Which rollouts share a batch therefore does not depend on how fast a tool was,
+and each try draws its chance from a source of its own, so a run repeats bit by bit. Only when a tool takes longer than
+`PATIENCE_SECONDS` do the others go on without its rollout, lest one slow call eat up everyone's time.
 """
 
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
+from jobs.backends.trl.clients import needs_network, tool_client
 from jobs.backends.trl.control import Cancelled
+from jobs.backends.trl.tries import Outcome, Tokens, Try
 from jobs.rollouts.engine.loop import run_rollout
-from jobs.rollouts.engine.types import Limits, PolicyError, PolicyReply, Trajectory
-from jobs.rollouts.policies.hf_chat import Ask, Generation, HfChat, Stopped
+from jobs.rollouts.engine.types import Limits, PolicyError, PolicyReply
+from jobs.rollouts.policies.generation import Ask, Generation, Stopped
+
+if TYPE_CHECKING:
+    from jobs.rollouts.policies.hf_chat import HfChat
 
 
-@dataclass(frozen=True)
-class Try:
-    """One try to run. `chance` seeds its sampling: the same in every run with the same seed; `trace_id` is its own."""
-
-    key: str
-    item: dict[str, Any]
-    sample_index: int
-    trace_id: str
-    chance: str
-
-
-@dataclass
-class Tokens:
-    """A rollout as the trainer needs it. `mask` is 1 where the policy wrote; `turns` are spans of its steps."""
-
-    prompt: list[int] = field(default_factory=list)
-    completion: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    mask: list[int] = field(default_factory=list)
-    turns: list[tuple[int, int]] = field(default_factory=list)
-
-    def add(self, ids: list[int], *, logprobs: list[float] | None = None) -> None:
-        wrote = logprobs is not None
-        if wrote:
-            self.turns.append((len(self.completion), len(self.completion) + len(ids)))
-        self.completion += ids
-        self.logprobs += logprobs if wrote else [0.0] * len(ids)
-        self.mask += [int(wrote)] * len(ids)
-
-
-@dataclass
-class Outcome:
-    """What became of one try."""
-
-    trial: Try
-    trajectory: Trajectory
-    tokens: Tokens
+PATIENCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class Setup:
     """What all rollouts of a run share."""
 
-    chat: HfChat
+    chat: "HfChat"
     tools: list[ToolSpec]
     limits: Limits
     system_prompt: str
     temperature: float
     max_reply_tokens: int
     top_p: float = 1.0
-    http: Any = None
 
 
 class Round:
-    """Gathers the asks of all live rollouts and generates when nobody is missing."""
+    """Gathers the asks of all live rollouts and generates when nobody is missing, or the wait has been long."""
 
-    def __init__(self, chat: HfChat, count: int, should_stop: Callable[[], bool]) -> None:
+    def __init__(self, chat: "HfChat", count: int, should_stop: Callable[[], bool]) -> None:
         self.chat, self.live, self.should_stop = chat, count, should_stop
         self.waiting: dict[int, tuple[Ask, asyncio.Future]] = {}
         self.stopped = False
+        self.timer: asyncio.TimerHandle | None = None
 
     async def ask(self, place: int, ask: Ask) -> Generation:
         future = asyncio.get_running_loop().create_future()
         self.waiting[place] = (ask, future)
+        if self.timer is None:
+            self.timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._generate)
         self._generate_if_full()
         try:
             return await future
@@ -95,7 +67,14 @@ class Round:
         self._generate_if_full()
 
     def _generate_if_full(self) -> None:
-        if not self.waiting or len(self.waiting) < self.live:
+        if self.waiting and len(self.waiting) >= self.live:
+            self._generate()
+
+    def _generate(self) -> None:
+        if self.timer:
+            self.timer.cancel()
+            self.timer = None
+        if not self.waiting:
             return
         batch = [self.waiting.pop(place) for place in sorted(self.waiting)]
         try:
@@ -118,12 +97,13 @@ class TokenPolicy:
         self.draw = random.Random(trial.chance).random  # noqa: S311
         self.tokens = Tokens()
         self.seen = 0
+        self.is_full = False
 
     async def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> PolicyReply:
         self._read(messages, tools)
         context = self.tokens.prompt + self.tokens.completion
         ask = Ask(context, self._room(len(context)), self.draw, self.setup.temperature, self.setup.top_p)
-        if ask.max_tokens < 1:
+        if self.is_full or ask.max_tokens < 1:
             return PolicyReply(finish_reason="length", input_tokens=len(context))
         try:
             generation = await self.around.ask(self.place, ask)
@@ -137,11 +117,15 @@ class TokenPolicy:
         return reply
 
     def _read(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
+        """Take in what is new. A tool result that no longer fits the context ends the rollout and is not trained on."""
         chat = self.setup.chat
         if not self.tokens.prompt:
             self.tokens.prompt = chat.prompt_ids(messages, tools)
-        else:
-            self.tokens.add(chat.continuation_ids(messages[self.seen :]))
+            return
+        new = chat.continuation_ids(messages[self.seen :])
+        self.is_full = len(self.tokens.prompt) + len(self.tokens.completion) + len(new) >= chat.context
+        if not self.is_full:
+            self.tokens.add(new)
 
     def _room(self, used: int) -> int:
         """Tokens this reply may take: its own limit, what is left of the rollout's, what fits the context."""
@@ -155,8 +139,15 @@ def rollouts_run(setup: Setup, trials: list[Try], *, should_stop: Callable[[], b
 
 
 async def _run_all(setup: Setup, trials: list[Try], should_stop: Callable[[], bool]) -> list[Outcome]:
+    if needs_network(setup.tools):
+        async with tool_client() as http:
+            return await _run_with(setup, trials, should_stop, http)
+    return await _run_with(setup, trials, should_stop, None)
+
+
+async def _run_with(setup: Setup, trials: list[Try], should_stop: Callable[[], bool], http: Any) -> list[Outcome]:
     around = Round(setup.chat, len(trials), should_stop)
-    tasks = [asyncio.ensure_future(_run_one(setup, around, place, trial)) for place, trial in enumerate(trials)]
+    tasks = [asyncio.ensure_future(_run_one(setup, around, place, trial, http)) for place, trial in enumerate(trials)]
     watch = asyncio.ensure_future(_cancel_when(should_stop, tasks))
     try:
         return await asyncio.gather(*tasks)
@@ -171,9 +162,9 @@ async def _run_all(setup: Setup, trials: list[Try], should_stop: Callable[[], bo
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run_one(setup: Setup, around: Round, place: int, trial: Try) -> Outcome:
+async def _run_one(setup: Setup, around: Round, place: int, trial: Try, http: Any) -> Outcome:
     policy = TokenPolicy(setup, around, place, trial)
-    toolset = Toolset(setup.tools, item=trial.item, trace_id=trial.trace_id, limits=setup.limits, http=setup.http)
+    toolset = Toolset(setup.tools, item=trial.item, trace_id=trial.trace_id, limits=setup.limits, http=http)
     try:
         trajectory = await run_rollout(
             item=trial.item,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graders.types import Grade
-from jobs.backends.trl.rounds import Outcome
+from jobs.backends.trl.tries import Outcome
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.sample import sample_of
 

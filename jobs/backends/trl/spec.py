@@ -65,6 +65,7 @@ class Spec:
     grader: dict[str, Any]
     pass_threshold: float
     plan: Plan
+    judges: dict[str, dict[str, Any]] = field(default_factory=dict)  # model name → {base_url, model, headers}
 
 
 #: Extras that reach `GRPOConfig` under their own name. Each needs hardware or packages the CPU default lacks.
@@ -92,6 +93,7 @@ def spec_read(run_dir: Path) -> Spec:
             grader=dict(data["grader"]),
             pass_threshold=float(data.get("pass_threshold", 0.5)),
             plan=plan_read(data.get("plan") or {}),
+            judges=dict(data.get("judges") or {}),
         )
     except FileNotFoundError as exc:
         raise SpecError(f"{run_dir} holds no spec.json.") from exc

@@ -15,6 +15,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 # The root comes last: its package `datasets` would otherwise hide the Hugging Face library of that name from TRL.
 sys.path = [entry for entry in sys.path if Path(entry or ".").resolve() not in {ROOT, Path(__file__).resolve().parent}]
 sys.path.append(str(ROOT))
+
+warnings.filterwarnings("ignore", category=FutureWarning)  # transformers says some at every step
 
 from jobs.backends.trl.checkpoints import checkpoint_best, checkpoints_prune, checkpoints_whole  # noqa: E402
 from jobs.backends.trl.control import Cancelled, Control  # noqa: E402

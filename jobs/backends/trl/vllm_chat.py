@@ -8,7 +8,8 @@ differ in number, and TRL's generation call waits for all of them.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jobs.rollouts.policies.hf_chat import Ask, Generation, HfChat, Stopped
+from jobs.rollouts.policies.generation import Ask, Generation, Stopped
+from jobs.rollouts.policies.hf_chat import HfChat
 
 
 class VllmChat(HfChat):

@@ -6,11 +6,9 @@ the agent's: a model that learnt one order loses a quarter of its answers under 
 """
 
 import json
-import random
 import re
 from collections.abc import Callable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from transformers.cache_utils import DynamicCache
 
 from jobs.rollouts.engine.types import PolicyReply
+from jobs.rollouts.policies.generation import Ask, Generation, Stopped
 
 #: For a tokenizer that brings no response template: the form most open models were taught.
 FALLBACK_TEMPLATE = {
@@ -40,33 +39,6 @@ FALLBACK_TEMPLATE = {
 
 #: The name of a call whose own name could not be read. No tool bears it, so the toolset answers with an error.
 UNREADABLE_CALL = "unreadable_call"
-
-
-class Stopped(Exception):
-    """Generation was asked to stop before it ended."""
-
-
-@dataclass
-class Ask:
-    """One prompt to continue. `draw` gives numbers in [0, 1): one for each token, so a try does not depend on its
-    neighbours in the batch. Temperature 0 is greedy."""
-
-    prompt: list[int]
-    max_tokens: int
-    draw: Callable[[], float] = field(default_factory=lambda: random.Random().random)  # noqa: S311
-    temperature: float = 1.0
-    top_p: float = 1.0
-
-
-@dataclass
-class Generation:
-    """What the model wrote, the closing token included. Log-probabilities and entropies (nats) are those of the
-    distribution at the asked temperature (at 1 when greedy), before `top_p` cuts it."""
-
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    entropies: list[float] = field(default_factory=list)
-    finish_reason: str = "length"
 
 
 class HfChat:

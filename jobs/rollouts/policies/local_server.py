@@ -99,7 +99,7 @@ class Service:
         return self._answer(reply)
 
     def _ask(self, body: dict[str, Any]) -> Any:
-        from jobs.rollouts.policies.hf_chat import Ask
+        from jobs.rollouts.policies.generation import Ask
 
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:

@@ -166,7 +166,8 @@ def warm_start(model: LlamaForCausalLM, rows: list, pad: int) -> float:
 
 
 def write_manifest(folder: Path) -> None:
-    files = sorted(path for path in folder.iterdir() if path.name != "manifest.json")
+    """File names with their SHA-256."""
+    files = sorted(path for path in folder.iterdir() if path.name not in {"manifest.json", "README.md"})
     sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
     (folder / "manifest.json").write_text(json.dumps({"sha256": sums}, indent=2) + "\n", encoding="utf-8")
 

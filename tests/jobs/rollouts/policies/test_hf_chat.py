@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from jobs.rollouts.engine.types import ToolCallRecord
+from jobs.rollouts.policies.generation import Ask, Stopped
 from rftstudio.demo import world
 
-hf_chat = pytest.importorskip("jobs.rollouts.policies.hf_chat")
 pytestmark = pytest.mark.training
 
 BASE_MODEL = Path(world.__file__).parent / "base_model"
@@ -24,13 +24,21 @@ MESSAGES = [
 
 
 @pytest.fixture(scope="module")
-def chat():
+def hf_chat():
+    """The module under test, imported late: it loads torch, which other lanes have no use for."""
+    from jobs.rollouts.policies import hf_chat
+
+    return hf_chat
+
+
+@pytest.fixture(scope="module")
+def chat(hf_chat):
     return hf_chat.load_chat(BASE_MODEL)
 
 
 def asks(chat, count, **kwargs):
     prompt = chat.prompt_ids(MESSAGES, TOOLS)
-    return [hf_chat.Ask(prompt, 24, random.Random(n).random, **kwargs) for n in range(count)]
+    return [Ask(prompt, 24, random.Random(n).random, **kwargs) for n in range(count)]
 
 
 def read(chat, text):
@@ -92,15 +100,15 @@ def test_greedy_is_the_most_likely_and_needs_no_chance(chat):
 
 
 def test_token_limit_ends_a_reply_as_length(chat):
-    ask = hf_chat.Ask(chat.prompt_ids(MESSAGES, TOOLS), 2)
+    ask = Ask(chat.prompt_ids(MESSAGES, TOOLS), 2)
     [one] = chat.generate([ask])
     assert (len(one.ids), one.finish_reason) == (2, "length")
-    [none] = chat.generate([hf_chat.Ask(ask.prompt, 0)])
+    [none] = chat.generate([Ask(ask.prompt, 0)])
     assert (none.ids, none.finish_reason) == ([], "length")
 
 
 def test_generation_stops_when_asked(chat):
-    with pytest.raises(hf_chat.Stopped):
+    with pytest.raises(Stopped):
         chat.generate(asks(chat, 1), should_stop=lambda: True)
 
 
@@ -139,7 +147,7 @@ def test_plain_answer_is_text(chat):
     assert read(chat, "42<|im_end|>") == {"content": "42", "reasoning": "", "tool_calls": []}
 
 
-def test_reader_without_a_template_knows_the_common_form():
+def test_reader_without_a_template_knows_the_common_form(hf_chat):
     class Bare:
         response_template = None
         eos_token, pad_token = "<|im_end|>", None
@@ -158,7 +166,7 @@ def test_reader_without_a_template_knows_the_common_form():
     assert bad["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"name": "f", "arguments": {"x": }}'}
 
 
-def test_template_message_parses_arguments_where_the_template_wants_it():
+def test_template_message_parses_arguments_where_the_template_wants_it(hf_chat):
     turn = {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "f", "arguments": '{"x":1}'}}]}
     kept = hf_chat.as_template_message(turn, keep_text=True)
     assert kept["tool_calls"][0]["function"]["arguments"] == '{"x":1}'

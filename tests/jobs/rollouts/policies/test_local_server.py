@@ -15,7 +15,6 @@ from jobs.rollouts.engine.types import PolicyError
 from jobs.rollouts.policies.local import ensure_server, server_key
 from rftstudio.demo import world
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.training
 
 BASE_MODEL = Path(world.__file__).parent / "base_model"
