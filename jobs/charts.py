@@ -21,7 +21,9 @@ def thin(steps: Sequence[StepFigures], most: int = MOST_POINTS) -> list[StepFigu
     kept: dict[int, StepFigures] = {steps[0].number: steps[0], steps[-1].number: steps[-1]}
     for start in range(0, len(steps), size):
         stretch = [step for step in steps[start : start + size] if step.mean_reward is not None]
-        for step in (min(stretch, key=lambda s: s.mean_reward), max(stretch, key=lambda s: s.mean_reward)) if stretch else ():
+        for step in (
+            (min(stretch, key=lambda s: s.mean_reward), max(stretch, key=lambda s: s.mean_reward)) if stretch else ()
+        ):
             kept[step.number] = step
     return [kept[number] for number in sorted(kept)]
 
@@ -44,8 +46,14 @@ def _links(steps: Sequence[StepFigures], list_url: str, source: str, **more: str
 
 
 def reward_chart(
-    steps: Sequence[StepFigures], *, total: int, baseline: float | None, checkpoints: Sequence[int] = (),
-    is_ended: bool = False, list_url: str = "", source: str = "",
+    steps: Sequence[StepFigures],
+    *,
+    total: int,
+    baseline: float | None,
+    checkpoints: Sequence[int] = (),
+    is_ended: bool = False,
+    list_url: str = "",
+    source: str = "",
 ) -> dict[str, Any]:
     """Train reward (noisy and smoothed) and validation with its interval, over the baseline."""
     steps = thin(steps)
@@ -80,7 +88,9 @@ def reward_sentence(steps: Sequence[StepFigures], baseline: float | None) -> str
     known = [value for value in smoothed([step.mean_reward for step in steps]) if value is not None]
     if not known:
         return "No train step has ended yet."
-    words = f"Train reward went from {show_reward(known[0])} to {show_reward(known[-1])} in {steps[-1].number} train steps"
+    words = (
+        f"Train reward went from {show_reward(known[0])} to {show_reward(known[-1])} in {steps[-1].number} train steps"
+    )
     checked = [step.validation_reward for step in steps if step.validation_reward is not None]
     if checked:
         words += f"; validation stands at {show_reward(checked[-1])}"
@@ -101,7 +111,11 @@ def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[
         )  # fmt: skip
     texts = [
         f"validation after train step {step.number}: {show_reward(step.validation_reward)}"
-        + (f" ({show_reward(step.validation_low)} to {show_reward(step.validation_high)})" if step.validation_low is not None else "")
+        + (
+            f" ({show_reward(step.validation_low)} to {show_reward(step.validation_high)})"
+            if step.validation_low is not None
+            else ""
+        )
         for step in checked
     ]
     data.append(
@@ -118,7 +132,10 @@ def _to_come(done: int, total: int) -> dict[str, Any]:
         return {}
     shape = {"type": "rect", "yref": "paper", "x0": done, "x1": total, "y0": 0, "y1": 1, "layer": "below",
              "fillcolor": token("sunken"), "line": {"width": 0}}  # fmt: skip
-    return {"shapes": [shape], "annotations": [note("still to come", x=(done + total) / 2, y=0.06, yref="paper", colour="ink-3")]}
+    return {
+        "shapes": [shape],
+        "annotations": [note("still to come", x=(done + total) / 2, y=0.06, yref="paper", colour="ink-3")],
+    }
 
 
 def tool_names(steps: Sequence[StepFigures], most: int = 6) -> list[str]:
@@ -149,10 +166,16 @@ def tools_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str
         )  # fmt: skip
     sums = [sum(step.tools.values()) for step in steps]
     words = f"Tool calls per rollout went from {sums[0]:.1f} to {sums[-1]:.1f}." if sums else "No tool was called yet."
-    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "calls per rollout", "rangemode": "tozero"}}, label=words)
+    return figure(
+        data,
+        {"xaxis": {"title": "train step"}, "yaxis": {"title": "calls per rollout", "rangemode": "tozero"}},
+        label=words,
+    )
 
 
-def flat_chart(steps: Sequence[StepFigures], *, limit: float | None, list_url: str = "", source: str = "") -> dict[str, Any]:
+def flat_chart(
+    steps: Sequence[StepFigures], *, limit: float | None, list_url: str = "", source: str = ""
+) -> dict[str, Any]:
     """Groups without signal as shares of all groups: all low against all high."""
     steps = [step for step in thin(steps) if step.groups]
     x, links = [step.number for step in steps], _links(steps, list_url, source)
@@ -195,7 +218,9 @@ def small_chart(steps: Sequence[StepFigures], key: str) -> dict[str, Any] | None
     data = [{"type": "scatter", "mode": "lines", "x": [n for n, _ in known], "y": [v for _, v in known],
              "name": SMALL[key], "showlegend": False, "line": {"color": token("c1"), "width": 1.5},
              "hovertemplate": "train step %{x}: %{y:.3g}<extra></extra>"}]  # fmt: skip
-    return figure(data, {"yaxis": {"rangemode": "normal"}}, label=f"{SMALL[key]}: from {known[0][1]:.3g} to {known[-1][1]:.3g}.")
+    return figure(
+        data, {"yaxis": {"rangemode": "normal"}}, label=f"{SMALL[key]}: from {known[0][1]:.3g} to {known[-1][1]:.3g}."
+    )
 
 
 def steps_table(steps: Sequence[StepFigures]) -> dict[str, Any]:
@@ -225,6 +250,8 @@ def overlay_chart(runs: Sequence[tuple[str, Sequence[StepFigures], float | None]
              "hovertemplate": f"{name}, train step %{{x}}: %{{y:.2f}}<extra></extra>"}
         )  # fmt: skip
         notes.append(note(f"{name} {show_reward(y[-1])}", x=x[-1], y=y[-1], xanchor="left", bold=True))
-    words = "; ".join(f"{trace['name']} ends at {show_reward(trace['y'][-1])}" for trace in data) or "Nothing to draw yet."
+    words = (
+        "; ".join(f"{trace['name']} ends at {show_reward(trace['y'][-1])}" for trace in data) or "Nothing to draw yet."
+    )
     return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "reward"}, "annotations": notes,
                          "margin": {"r": 90}}, label=words + ".")  # fmt: skip

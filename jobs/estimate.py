@@ -48,7 +48,10 @@ class Estimate:
 
 
 def estimate(
-    derived: Derived, *, past: Sequence[PastRun] = (), rollout_milliseconds: float | None = None,
+    derived: Derived,
+    *,
+    past: Sequence[PastRun] = (),
+    rollout_milliseconds: float | None = None,
     second_price: float | None = None,
 ) -> Estimate:
     """From earlier jobs if there are any, else from the baseline's rollout time."""
@@ -64,7 +67,9 @@ def estimate(
         low, high = work * pace / BLIND_FACTOR, work * pace * BLIND_FACTOR
         basis = "A rough guess from the baseline's rollout time; no job of this agent has run yet."
     else:
-        return Estimate(None, None, None, None, None, "", "Nothing to go by: no job has run, and the baseline has no times.")
+        return Estimate(
+            None, None, None, None, None, "", "Nothing to go by: no job has run, and the baseline has no times."
+        )
     seconds = work * pace
     formula = (
         f"({derived.train_rollouts:,} + {VALIDATION_WEIGHT:g} × {derived.validation_rollouts:,}) rollouts × "

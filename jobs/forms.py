@@ -78,9 +78,9 @@ class LaunchForm(forms.Form):
     @property
     def plan(self) -> dict[str, Any]:
         """What was filled in; the rest keeps its default."""
-        return {name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")} | {
-            name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)
-        }
+        return {
+            name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")
+        } | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
 
 
 class NoteForm(forms.Form):

@@ -7,7 +7,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from jobs import pages, selectors, services
-from jobs.evaluations import selectors as evaluation_selectors, services as evaluation_services
+from jobs.evaluations import selectors as evaluation_selectors
+from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm, NoteForm
 from rftstudio.core.errors import NotFound
@@ -71,7 +72,9 @@ def job_new(request: TeamRequest) -> HttpResponse:
 
 
 def _choices(request: TeamRequest) -> list[tuple[Evaluation, str]]:
-    return [(one, f"Baseline {one.number}, {one.agent_version}, {one.policy_label}") for one in _baselines(request)[:30]]
+    return [
+        (one, f"Baseline {one.number}, {one.agent_version}, {one.policy_label}") for one in _baselines(request)[:30]
+    ]
 
 
 @team_view
@@ -142,9 +145,7 @@ def job_pause(request: TeamRequest, public_id: str) -> HttpResponse:
 @team_view
 @require_POST
 def job_resume(request: TeamRequest, public_id: str) -> HttpResponse:
-    job = services.job_resume(
-        actor=request.actor, job=selectors.job_get(team=request.actor.team, public_id=public_id)
-    )
+    job = services.job_resume(actor=request.actor, job=selectors.job_get(team=request.actor.team, public_id=public_id))
     messages.success(request, "Resumed; it goes on from its newest checkpoint.")
     return redirect_to(request, _address(request, job))
 
@@ -178,9 +179,7 @@ def checkpoint_evaluate(request: TeamRequest, public_id: str) -> HttpResponse:
         seed=baseline.seed,
         policy_label=model.name,
     )
-    return redirect_to(
-        request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id])
-    )
+    return redirect_to(request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id]))
 
 
 @team_view
