@@ -9,7 +9,7 @@ from django.utils import timezone
 from jobs import charts, selectors
 from jobs import plan as plans
 from jobs.estimate import verdict_on
-from jobs.evaluations import pages as evaluation_pages
+from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address, evaluation_list, readiness_of
 from jobs.figures import StepFigures
@@ -78,7 +78,7 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     ground = selectors.plan_ground(baseline)
     return {
         "baseline": baseline,
-        "baseline_title": evaluation_pages.title_of(baseline),
+        "baseline_title": evaluation_selectors.title_of(baseline),
         "baseline_mean": (baseline.metrics or {}).get("mean_reward"),
         "ground": ground,
         "form": form,
@@ -90,7 +90,7 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
 def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     """Derived sentence, estimate, readiness and the button. Reads the form as far as it is filled in."""
     verdict = readiness_of(baseline)
-    lines = evaluation_pages.verdict_lines(verdict)
+    lines = evaluation_selectors.verdict_lines(verdict)
     context: dict[str, Any] = {
         "baseline": baseline,
         "team": actor.team,
@@ -264,7 +264,7 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
         "job": job,
         "title": title_of(job),
         "baseline": baseline,
-        "baseline_title": evaluation_pages.title_of(baseline),
+        "baseline_title": evaluation_selectors.title_of(baseline),
         "baseline_url": address("evaluations:evaluation-detail", job.team.slug, baseline.public_id),
         "rollouts_url": address("rollouts:rollout-list", job.team.slug, query=f"source={job.public_id}"),
         "clone_url": address("jobs:job-new", job.team.slug, query=f"baseline={baseline.public_id}&clone={job.public_id}"),
@@ -272,7 +272,7 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
         "may_launch": can(actor, Permission.JOB_LAUNCH),
         "plan_lines": plan_lines(job.plan),
         "evaluations": [
-            {**evaluation_pages.list_line(one), "gain": _gain(one, baseline),
+            {**evaluation_selectors.list_line(one), "gain": _gain(one, baseline),
              "compare": address("evaluations:evaluation-compare", job.team.slug,
                                 query=f"a={baseline.public_id}&b={one.public_id}")}
             for one in of_checkpoints[:10]

@@ -8,7 +8,7 @@ from datasets.models import Item
 from jobs.evaluations import charts, compare, selectors
 from jobs.evaluations.metrics import METRICS
 from jobs.evaluations.models import Evaluation
-from jobs.evaluations.selectors import address
+from jobs.evaluations.selectors import address, is_active, is_checkpoint, title_of, verdict_lines
 from rftstudio.core.show import show_count, show_ms, show_percent, show_reward, show_seconds, show_signed
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -16,33 +16,6 @@ from rftstudio.teams.permissions import Permission, can
 
 #: Other evaluations offered for a comparison.
 OFFERED = 30
-
-
-def is_active(evaluation: Evaluation) -> bool:
-    return evaluation.status in selectors.ACTIVE
-
-
-def is_checkpoint(evaluation: Evaluation) -> bool:
-    """Another policy than the agent's own model: a checkpoint in its place."""
-    return evaluation.model_id != evaluation.agent_version.model_id
-
-
-def title_of(evaluation: Evaluation) -> str:
-    return f"{'Checkpoint evaluation' if is_checkpoint(evaluation) else 'Baseline'} {evaluation.number}"
-
-
-def list_line(evaluation: Evaluation) -> dict[str, Any]:
-    metrics = evaluation.metrics or {}
-    return {
-        "evaluation": evaluation,
-        "title": title_of(evaluation),
-        "mean": metrics.get("mean_reward"),
-        "pass_rate": metrics.get("pass_rate"),
-        "pass_at_k": metrics.get("pass_at_k"),
-        "learnable": metrics.get("learnable_share"),
-        "rollouts": metrics.get("rollouts"),
-        "verdict": (evaluation.readiness or {}).get("level", ""),
-    }
 
 
 def initial_from(query) -> dict[str, Any]:
@@ -124,21 +97,6 @@ def more_figures(metrics: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("Time of a rollout", show_ms(metrics.get("rollout_milliseconds_mean")),
          f"Mean; 95 % end within {show_ms(metrics.get('rollout_milliseconds_p95'))}."),
     ]  # fmt: skip
-
-
-def verdict_lines(verdict: dict[str, Any]) -> list[dict[str, Any]]:
-    """Lines as the component takes them; a remedy without a page is said in the evidence."""
-    return [
-        {
-            **line,
-            "state": {"block": "bad"}.get(line["level"], line["level"]),
-            "wanted_words": f"want {line['wanted']}" if line["wanted"] else "",
-            "remedies": [line["remedy"]] if line["remedy"] and line["remedy"]["url"] else [],
-            "evidence_words": line["evidence"]
-            + (f" {line['remedy']['label']}." if line["remedy"] and not line["remedy"]["url"] else ""),
-        }
-        for line in verdict["lines"]
-    ]
 
 
 def live_context(evaluation: Evaluation) -> dict[str, Any]:

@@ -260,3 +260,45 @@ def recent_rate(evaluation: Evaluation, *, minutes: int = 2) -> int:
     """Rollouts that ended in the last minutes; 0 for a while means it stalls."""
     since = timezone.now() - timedelta(minutes=minutes)
     return Rollout.objects.filter(batch=evaluation.batch, started_at__gte=since, status="done").count()
+
+
+def is_active(evaluation: Evaluation) -> bool:
+    return evaluation.status in ACTIVE
+
+
+def is_checkpoint(evaluation: Evaluation) -> bool:
+    """Another policy than the agent's own model: a checkpoint in its place."""
+    return evaluation.model_id != evaluation.agent_version.model_id
+
+
+def title_of(evaluation: Evaluation) -> str:
+    return f"{'Checkpoint evaluation' if is_checkpoint(evaluation) else 'Baseline'} {evaluation.number}"
+
+
+def list_line(evaluation: Evaluation) -> dict[str, Any]:
+    metrics = evaluation.metrics or {}
+    return {
+        "evaluation": evaluation,
+        "title": title_of(evaluation),
+        "mean": metrics.get("mean_reward"),
+        "pass_rate": metrics.get("pass_rate"),
+        "pass_at_k": metrics.get("pass_at_k"),
+        "learnable": metrics.get("learnable_share"),
+        "rollouts": metrics.get("rollouts"),
+        "verdict": (evaluation.readiness or {}).get("level", ""),
+    }
+
+
+def verdict_lines(verdict: dict[str, Any]) -> list[dict[str, Any]]:
+    """Lines as the component takes them; a remedy without a page is said in the evidence."""
+    return [
+        {
+            **line,
+            "state": {"block": "bad"}.get(line["level"], line["level"]),
+            "wanted_words": f"want {line['wanted']}" if line["wanted"] else "",
+            "remedies": [line["remedy"]] if line["remedy"] and line["remedy"]["url"] else [],
+            "evidence_words": line["evidence"]
+            + (f" {line['remedy']['label']}." if line["remedy"] and not line["remedy"]["url"] else ""),
+        }
+        for line in verdict["lines"]
+    ]

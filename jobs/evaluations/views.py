@@ -25,7 +25,7 @@ def evaluation_list(request: TeamRequest) -> HttpResponse:
         rows = rows.filter(number__lt=int(before))
     page = list(rows.order_by("-number")[: PAGE + 1])
     context = {
-        "lines": [pages.list_line(evaluation) for evaluation in page[:PAGE]],
+        "lines": [selectors.list_line(evaluation) for evaluation in page[:PAGE]],
         "next_before": page[PAGE - 1].number if len(page) > PAGE else None,
         "may_run": can(request.actor, Permission.EVALUATION_RUN),
     }

@@ -1,0 +1,268 @@
+"""Job pages: what people see and may do."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from jobs.evaluations.models import Evaluation
+from jobs.evaluations.selectors import address
+from jobs.events import event_note
+from jobs.models import Checkpoint, Job, TrainStep
+from jobs.services import job_launch
+from tests.factories.studio import ready_baseline_of
+
+
+def at(name: str, team, *args, query: str = "") -> str:
+    return reverse(f"jobs:{name}", args=[team.slug, *args]) + query
+
+
+def with_steps(job: Job, count: int = 6) -> Job:
+    for n in range(1, count + 1):
+        own = {"groups": 8, "groups_low": 2, "groups_high": 1, "tools": {"lookup": 1.5, "calc": 0.5}, "tokens_mean": 30.0,
+               "sub_rewards": {"exact": 0.3 + n / 20}, "ungraded_share": 0.0, "mean_reward": 0.3 + n / 20}  # fmt: skip
+        TrainStep.objects.create(
+            job=job, number=n, mean_reward=0.3 + n / 20, validation_reward=0.35 + n / 20 if n % 2 == 0 else None,
+            metrics={"studio": own, "seconds": 2.0, "entropy": 1.1, "grad_norm": 0.4}, at=timezone.now(),
+        )  # fmt: skip
+    checkpoint = Checkpoint.objects.create(
+        team=job.team, job=job, step_number=count, path="/gone", validation_reward=0.6, digest="a"
+    )
+    Job.objects.filter(pk=job.pk).update(
+        done_steps=count, total_steps=10, best_checkpoint=checkpoint, status="running", heartbeat_at=timezone.now()
+    )
+    job.refresh_from_db()
+    return job
+
+
+@pytest.fixture
+def job(member, ready_baseline):
+    return with_steps(job_launch(actor=member, baseline=ready_baseline, plan={"max_steps": 10}, name="first try"))
+
+
+def test_job_detail_of_a_running_job_answers_its_question(client_of, member, job):
+    page = client_of(member).get(at("job-detail", member.team, job.public_id)).content.decode()
+    for words in ("The model is practising", "Train step 6 of 10", "reward-curve", "tool-calls", "flat-groups",
+                  "Train and validation move together", "best", "exact", "Last sign of life", "Launched by"):  # fmt: skip
+        assert words in page, words
+    assert page.count("every 5s") == 1
+    assert page.count("every 15s") == 1
+    assert " style=" not in page.split("<main")[1]
+    if address("rollouts:rollout-list", member.team.slug):
+        assert f"/rollouts/?source={job.public_id}" in page
+
+
+def test_job_fragments_of_an_ended_job_carry_no_trigger(client_of, member, job):
+    client = client_of(member)
+    for name in ("job-state", "job-charts"):
+        assert "hx-trigger" in client.get(at(name, member.team, job.public_id)).content.decode()
+    Job.objects.update(status="succeeded", finished_at=timezone.now(), result={"seconds": 58, "rollouts": 5120})
+    for name in ("job-state", "job-charts"):
+        assert "hx-trigger" not in client.get(at(name, member.team, job.public_id)).content.decode()
+
+
+@pytest.mark.parametrize("status", [status.value for status in Job.Status])
+def test_job_detail_says_every_status_in_plain_words(client_of, member, job, status):
+    from jobs.states import WORDS
+
+    error = {"code": "trainer_died", "message": "The trainer died 4 times.", "param": None}
+    Job.objects.update(status=status, error=error if status == "failed" else None, queued_at=timezone.now())
+    page = client_of(member).get(at("job-detail", member.team, job.public_id)).content.decode()
+    assert WORDS[status].title in page
+    assert WORDS[status].next.split(";")[0] in page.replace("&#x27;", "'")
+    assert ("The trainer died 4 times." in page) == (status == "failed")
+
+
+def test_job_state_of_a_queued_job_names_its_place(client_of, member, job, ready_baseline):
+    second = job_launch(actor=member, baseline=ready_baseline, plan={})
+    Job.objects.filter(pk=second.pk).update(status="queued", queued_at=timezone.now())
+    page = client_of(member).get(at("job-state", member.team, second.public_id)).content.decode()
+    assert "number 1 in line" in page
+    assert "Job 1 is training now" in page
+
+
+def test_job_state_of_a_silent_job_says_since_when(client_of, member, job):
+    Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=6))
+    assert (
+        "No sign of life since" in client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    )
+
+
+def test_job_detail_before_the_first_step_says_what_will_appear(client_of, member, ready_baseline):
+    job = job_launch(actor=member, baseline=ready_baseline, plan={})
+    page = client_of(member).get(at("job-detail", member.team, job.public_id)).content.decode()
+    assert "After the first train step this shows" in page
+    assert "Nothing to judge yet." in page
+
+
+@pytest.mark.parametrize("name", ["job-detail", "job-state", "job-charts", "job-events"])
+def test_job_pages_are_hidden_from_strangers(client_of, stranger, job, name):
+    assert client_of(stranger).get(at(name, job.team, job.public_id)).status_code == 404
+    assert client_of(stranger).get(at(name, stranger.team, job.public_id)).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["job-pause", "job-resume", "job-cancel"])
+def test_job_actions_are_refused_to_viewers_and_hidden_from_strangers(client_of, viewer, stranger, job, name):
+    assert client_of(viewer).post(at(name, viewer.team, job.public_id)).status_code == 403
+    assert client_of(stranger).post(at(name, stranger.team, job.public_id)).status_code == 404
+    assert client_of(viewer).get(at(name, viewer.team, job.public_id)).status_code == 405
+    job.refresh_from_db()
+    assert job.status == "running"
+
+
+def test_job_pages_show_a_viewer_no_actions(client_of, viewer, job):
+    client = client_of(viewer)
+    page = client.get(at("job-detail", viewer.team, job.public_id)).content.decode()
+    assert "Pause</button>" not in page
+    assert "Evaluate</button>" not in page
+    assert client.get(at("job-new", viewer.team)).status_code == 403
+
+
+def test_job_cancel_and_pause_lead_back_to_the_job(client_of, member, job):
+    client = client_of(member)
+    answer = client.post(at("job-pause", member.team, job.public_id))
+    assert answer["Location"] == at("job-detail", member.team, job.public_id)
+    job.refresh_from_db()
+    assert job.status == "pausing"
+    client.post(at("job-cancel", member.team, job.public_id), {"note": "wrong data"})
+    job.refresh_from_db()
+    assert job.status == "cancelling"
+    assert "wrong data" in job.status_note
+
+
+def test_job_action_in_the_wrong_state_is_said_in_words(client_of, member, job):
+    answer = client_of(member).post(at("job-resume", member.team, job.public_id))
+    assert answer.status_code == 409
+    assert "only a paused job can be resumed" in answer.content.decode()
+
+
+def test_job_list_asks_as_many_queries_for_twenty_as_for_ten(client_of, member, ready_baseline):
+    client, counts = client_of(member), []
+    for _ in range(2):
+        for _ in range(10):
+            with_steps(job_launch(actor=member, baseline=ready_baseline, plan={}), 2)
+        with CaptureQueriesContext(connection) as found:
+            page = client.get(at("job-list", member.team))
+        counts.append(len(found))
+    assert page.status_code == 200
+    assert counts[0] == counts[1]
+
+
+def test_job_list_shows_the_teams_own_and_empty_says_what_to_do(client_of, member, stranger, job):
+    page = client_of(member).get(at("job-list", member.team)).content.decode()
+    assert "first try" in page
+    assert "First a baseline" in client_of(stranger).get(at("job-list", stranger.team)).content.decode()
+
+
+def test_job_new_without_a_baseline_leads_to_one(client_of, member):
+    assert "Run a baseline" in client_of(member).get(at("job-new", member.team)).content.decode()
+
+
+def test_job_new_shows_derived_numbers_estimate_and_readiness(client_of, member, ready_baseline):
+    page = (
+        client_of(member)
+        .get(at("job-new", member.team, query=f"?baseline={ready_baseline.public_id}"))
+        .content.decode()
+    )
+    assert "12 ÷ 8 × 1 = 2" in page
+    assert "A rough guess from the baseline" in page
+    assert "checks passed" in page
+    assert "counted, not priced" in page
+
+
+def form_of(page: str, **changes) -> dict:
+    key = page.split('name="launch_key" value="')[1].split('"')[0]
+    return {"launch_key": key, "backend": "trl", "seed": 0, "n_epochs": 1, "batch_size": 4, "group_size": 4} | changes
+
+
+def test_job_new_twice_with_one_form_makes_one_job(client_of, member, ready_baseline):
+    client, url = client_of(member), at("job-new", member.team, query=f"?baseline={ready_baseline.public_id}")
+    form = form_of(client.get(url).content.decode())
+    answers = [client.post(url, form) for _ in range(2)]
+    assert Job.objects.count() == 1
+    assert answers[0].status_code == answers[1].status_code == 302
+    assert answers[0]["Location"] == answers[1]["Location"]
+    assert Job.objects.get().plan["group_size"] == 4
+
+
+def test_job_new_with_an_impossible_value_stands_at_its_field(client_of, member, ready_baseline):
+    client, url = client_of(member), at("job-new", member.team, query=f"?baseline={ready_baseline.public_id}")
+    answer = client.post(url, form_of(client.get(url).content.decode(), n_epochs="2.5", batch_size=99))
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "Write a whole number." in page
+    assert not Job.objects.exists()
+    answer = client.post(url, form_of(client.get(url).content.decode(), batch_size=99))
+    assert "the train split has 12" in answer.content.decode()
+
+
+def test_job_new_from_a_blocked_baseline_is_refused_with_the_reason(client_of, member, owner):
+    flat = ready_baseline_of(member, rewards=(0.0,))
+    client, url = client_of(member), at("job-new", member.team, query=f"?baseline={flat.public_id}")
+    page = client.get(url).content.decode()
+    assert "disabled>Launch the job" in page
+    answer = client.post(url, form_of(page, override="please"))
+    assert answer.status_code == 422
+    assert "The baseline is not ready" in answer.content.decode()
+    client = client_of(owner)
+    page = client.get(url).content.decode()
+    assert "Overrule and launch" in page
+    assert client.post(url, form_of(page, override="a dry run")).status_code == 302
+
+
+def test_job_estimate_follows_the_form(client_of, member, ready_baseline):
+    client = client_of(member)
+    query = f"?baseline={ready_baseline.public_id}&backend=trl&seed=0&n_epochs=3&batch_size=4"
+    assert "12 ÷ 4 × 3 = 9" in client.get(at("job-estimate", member.team, query=query)).content.decode()
+    broken = client.get(at("job-estimate", member.team, query=query + "&group_size=x"))
+    assert "cannot be read" in broken.content.decode()
+
+
+def test_job_new_as_a_clone_starts_from_the_other_plan(client_of, member, job, ready_baseline):
+    Job.objects.update(plan=job.plan | {"group_size": 5})
+    query = f"?baseline={ready_baseline.public_id}&clone={job.public_id}"
+    page = client_of(member).get(at("job-new", member.team, query=query)).content.decode()
+    assert 'name="group_size" value="5"' in page
+    assert "first try, again" in page
+
+
+def test_job_compare_overlays_and_shows_only_what_differs(client_of, member, job, ready_baseline):
+    other = with_steps(job_launch(actor=member, baseline=ready_baseline, plan={"group_size": 4, "max_steps": 10}))
+    query = f"?job={job.public_id}&job={other.public_id}"
+    page = client_of(member).get(at("job-compare", member.team, query=query)).content.decode()
+    assert "compare-train" in page
+    settings = page.split("Settings that differ")[1]
+    assert "Rollouts per item" in settings
+    assert "Temperature" not in settings
+
+
+def test_job_compare_with_a_foreign_job_is_not_found(client_of, stranger, member, job):
+    assert client_of(stranger).get(at("job-compare", stranger.team, query=f"?job={job.public_id}")).status_code == 404
+
+
+def test_job_events_tell_the_whole_story_by_level(client_of, member, job):
+    event_note(job, "The card is hot", level="warn")
+    client = client_of(member)
+    assert "Launched by" in client.get(at("job-events", member.team, job.public_id)).content.decode()
+    page = client.get(at("job-events", member.team, job.public_id, query="?level=warn")).content.decode()
+    assert "The card is hot" in page
+    assert "Launched by" not in page
+
+
+def test_checkpoint_evaluate_measures_it_as_its_baseline_was(client_of, member, job, settings, tmp_path):
+    settings.VAR_DIR = tmp_path
+    folder = tmp_path / "checkpoint-6"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    Checkpoint.objects.update(path=str(folder))
+    checkpoint = Checkpoint.objects.get()
+    answer = client_of(member).post(reverse("jobs:checkpoint-evaluate", args=[member.team.slug, checkpoint.public_id]))
+    evaluation = Evaluation.objects.order_by("-id").first()
+    assert answer["Location"].endswith(f"/evaluations/{evaluation.public_id}/")
+    assert evaluation.model.name == "Job 1, train step 6"
+    assert (evaluation.split, evaluation.samples_per_item) == ("test", 3)
+    page = client_of(member).get(at("job-detail", member.team, job.public_id)).content.decode()
+    assert "Evaluations of its checkpoints" in page
