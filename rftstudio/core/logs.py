@@ -3,6 +3,7 @@
 Everything that goes through `logging` (Django, Celery, gunicorn's access aside) passes the same processors as structlog.
 """
 
+import logging
 import re
 from typing import Any
 
@@ -33,6 +34,20 @@ def _clean(key: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_clean("", part) for part in value]
     return SECRET_VALUES.sub(REMOVED, value) if isinstance(value, str) else value
+
+
+class Routine(logging.Filter):
+    """Drops Celery's word that a sweep came and went well: several lines a second, for ever, that say nothing."""
+
+    SWEEPS = re.compile(r"_(sweep|settle|sync)$")
+    LOGGERS = frozenset({"celery.beat", "celery.worker.strategy", "celery.app.trace"})
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.INFO or record.name not in self.LOGGERS:
+            return True
+        told = [getattr(record, "data", None), *(record.args if isinstance(record.args, tuple) else [record.args])]
+        names = [part.get("name", "") if isinstance(part, dict) else str(part) for part in told if part]
+        return not any(self.SWEEPS.search(name) for name in names)
 
 
 def _shared() -> list[Any]:
@@ -72,7 +87,8 @@ def logging_config(*, as_json: bool, level: str) -> dict[str, Any]:
                 "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
             }
         },
-        "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "studio"}},
+        "filters": {"routine": {"()": Routine}},
+        "handlers": {"stream": {"class": "logging.StreamHandler", "formatter": "studio", "filters": ["routine"]}},
         "root": {"handlers": ["stream"], "level": level},
         "loggers": {
             "django": {"level": level, "handlers": [], "propagate": True},

@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -28,13 +28,19 @@ FIRST_PORT = 8000
 PORTS_TRIED = 50
 READY_SECONDS = 60.0
 DETACHED_GRACE_SECONDS = 20.0
-WORKER_QUEUES = {"worker-rollouts": "rollouts,default", "worker-training": "training,default"}
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Rollouts grade with what users wrote, so their tasks run in a child that may die. The looks at running jobs are light but
+# must not wait behind a long import: threads, and 70 MB less.
+WORKERS = {
+    "worker-rollouts": ("--queues", "rollouts,default", "--pool", "prefork", "--concurrency", "1"),
+    "worker-training": ("--queues", "training,default", "--pool", "threads", "--concurrency", "3"),
+}
 # No talk among workers: beat's sweeps repair what a silent worker leaves, and start-up is a second quicker.
 WORKER_OPTIONS = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
 
 class Group:
-    """All of Studio, started on entering and ended on leaving; entered once. `url` is where it answers."""
+    """All of Studio, started on entering and ended on leaving; entered once. `address` is where it answers."""
 
     def __init__(
         self,
@@ -57,7 +63,7 @@ class Group:
         self._listener: socket.socket | None = None
         self._keeper = Keeper(var_dir=self.var_dir, cwd=ROOT, echo=echo)
         self.echo = echo
-        self.url = ""
+        self.address = ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -78,7 +84,7 @@ class Group:
                 self._run_migrations()
             if self._parts["web"]:
                 self._start_web()
-                self._wait(lambda: _web_answers(self.url), "web", "the web server to answer")
+                self._wait(lambda: _web_answers(self.address), "web", "the web server to answer")
             # After the first page, so that they do not take its processor time.
             if self._parts["workers"]:
                 self._start_workers()
@@ -97,6 +103,11 @@ class Group:
         self._forget_supervisor()
         if processes.pid_file_read(self._own) == processes.process_identity(os.getpid()):
             self._own.unlink(missing_ok=True)
+
+    def wait(self) -> None:
+        """Return when this process is told to end, by Ctrl-C, SIGTERM or SIGHUP."""
+        with _told_to_end() as told:
+            os.read(told, 1)
 
     def pid(self, name: str) -> int | None:
         """The pid of `broker`, `web`, `beat`, `worker-rollouts` or `worker-training`; None while it is down."""
@@ -184,16 +195,16 @@ class Group:
     def _start_web(self) -> None:
         self._listener = _listen(self._port)
         port = self._listener.getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}/"
+        self.address = f"http://127.0.0.1:{port}/"
         argv = _python("gunicorn", "rftstudio.wsgi:application", "--worker-class", "gthread", "--workers", "1")
         argv += ("--threads", "8", "--bind", f"fd://{self._listener.fileno()}", "--no-control-socket")
-        argv += ("--graceful-timeout", "5", "--timeout", "120", "--preload")
+        argv += ("--graceful-timeout", "5", "--timeout", "120")
         self._keeper.start(Program("web", argv, pass_fds=(self._listener.fileno(),)))
 
     def _start_workers(self) -> None:
-        for name, queues in WORKER_QUEUES.items():
-            argv = _python("celery", "--app", "rftstudio", "worker", "--queues", queues, "--hostname", f"{name}@%h")
-            argv += ("--concurrency", "1", "--loglevel", "INFO", *WORKER_OPTIONS)
+        for name, work in WORKERS.items():
+            argv = _python("celery", "--app", "rftstudio", "worker", *work, "--hostname", f"{name}@%h")
+            argv += ("--loglevel", "INFO", *WORKER_OPTIONS)
             # SIGTERM lets the running task end; SIGQUIT does not, and its lease is taken over later.
             self._keeper.start(Program(name, argv, stop_signals=(signal.SIGTERM, signal.SIGQUIT), grace=5.0))
 
@@ -244,22 +255,31 @@ def _web_answers(url: str) -> bool:
 
 def serve(*, port: int | None) -> None:
     """Keep the group up until Ctrl-C, SIGTERM or SIGHUP."""
-    wake = _wake_on_signals()
-    with Group(port=port, echo=_say) as group:
-        _say(f"Studio is at {group.url}   (logs: {group.var_dir / 'log'}; Ctrl-C ends it)")
-        os.read(wake, 1)
+    with _told_to_end() as told, Group(port=port, echo=_say) as group:
+        _say(f"Studio is at {group.address}   (logs: {group.var_dir / 'log'}; Ctrl-C ends it)")
+        os.read(told, 1)
         _say("ending…")
     _say("ended; nothing is left running")
 
 
-def _wake_on_signals() -> int:
-    """A file descriptor that becomes readable when this process is told to end. A second signal changes nothing."""
+@contextlib.contextmanager
+def _told_to_end() -> Iterator[int]:
+    """A file descriptor that becomes readable when a signal asks this process to end. Only for the main thread.
+
+    Unlike KeyboardInterrupt this cannot break into the middle of starting or ending; a second signal changes nothing.
+    """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)
-    return reader
+    previous_fd = signal.set_wakeup_fd(writer)
+    previous = {number: signal.signal(number, lambda *_: None) for number in END_SIGNALS}
+    try:
+        yield reader
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(previous_fd)
+        os.close(reader)
+        os.close(writer)
 
 
 def _say(line: str) -> None:

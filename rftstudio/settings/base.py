@@ -150,7 +150,6 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A broker that is away makes a publish fail within seconds; the sweep publishes again.
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 2, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.5}
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
-CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS = True
 CELERY_BROKER_TRANSPORT_OPTIONS = broker.transport_options(
     CELERY_BROKER_URL, VAR_DIR, visibility_timeout=env.number("STUDIO_VISIBILITY_TIMEOUT", 300)
 )

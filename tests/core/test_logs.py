@@ -67,3 +67,18 @@ def test_redact_removes(event):
 def test_redact_leaves_ordinary_words_alone():
     event = {"event": "tokens 5", "n_tokens": 5, "address": "http://host:8000/a", "key": "item-1", "monkey": "no"}
     assert redact(None, "info", event) == event
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "extra", "args", "is_kept"),
+    [
+        ("celery.app.trace", "INFO", {"data": {"name": "jobs.tasks.jobs_sync"}}, (), False),
+        ("celery.app.trace", "ERROR", {"data": {"name": "jobs.tasks.jobs_sync"}}, (), True),
+        ("celery.app.trace", "INFO", {"data": {"name": "datasets.tasks.dataset_version_import"}}, (), True),
+        ("celery.beat", "INFO", {}, ("jobs-sync", "jobs.tasks.jobs_sync"), False),
+        ("studio.jobs", "INFO", {"data": {"name": "x_sync"}}, (), True),
+    ],
+)
+def test_sweeps_that_went_well_are_not_told(json_lines, name, level, extra, args, is_kept):
+    logging.getLogger(name).log(getattr(logging, level), "%s %s" if args else "done", *args, extra=extra)
+    assert bool(json_lines()) is is_kept

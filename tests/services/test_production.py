@@ -114,8 +114,16 @@ def test_task_of_a_killed_worker_is_run_again(production):
     assert len((marks / "began").read_text().splitlines()) == 2
 
 
-def test_beat_sends_its_looks(production):
-    wait_for(lambda: [x for x in production.log("beat") if "jobs-sync" in x["event"]], 30, "beat's first look")
+def test_beat_sends_its_looks_and_the_worker_takes_them(production):
+    script = "from rftstudio.celery import app; import json; print(json.dumps(app.control.inspect().stats()))"
+
+    def taken() -> set[str]:
+        answer = manage("shell", "--verbosity", "0", "-c", script, env=production.env)
+        stats = json.loads(answer.strip().splitlines()[-1]) or {}
+        return {name for worker in stats.values() for name in worker["total"]}
+
+    looks = {"jobs.tasks.jobs_sync", "jobs.rollouts.tasks.rollouts_sweep", "jobs.evaluations.tasks.evaluations_settle"}
+    wait_for(lambda: looks <= taken(), 60, "every look")
 
 
 def test_all_lines_are_json(production):

@@ -128,7 +128,7 @@ def test_group_inside_another_program(tmp_path):
         "from rftstudio.ops.supervisor import Group\n"
         "import urllib.request\n"
         "with Group(echo=print) as group:\n"
-        "    print(urllib.request.urlopen(group.url + 'healthz').read().decode())\n"
+        "    print(urllib.request.urlopen(group.address + 'healthz').read().decode())\n"
         "    print('beat', group.pid('beat') is not None)\n"
         "assert 'STUDIO_SUPERVISOR_PID' not in os.environ\n"
     )
