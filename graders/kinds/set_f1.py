@@ -66,6 +66,6 @@ KIND = Kind(
     sentence=lambda c: (
         f"{in_words(c.get('input'))} names the set {in_words(c.get('reference'))} ({c.get('measure') or 'f1'})"
     ),
-    icon="set",
+    icon="table",
     is_ours=True,
 )
