@@ -22,7 +22,11 @@ def reward_histogram(
     if old:
         grey = {"color": token("ink-3", 0.5)}
         traces.append({"type": "histogram", "x": old, "xbins": bins, "name": f"version {number}", "marker": grey})
-    layout = {"xaxis": {"title": {"text": "reward"}}, "yaxis": {"title": {"text": "samples"}}, "bargap": 0.08}
+    layout = {
+        "xaxis": {"title": {"text": "reward"}, "range": [low - size, high + size]},
+        "yaxis": {"title": {"text": "samples"}},
+        "bargap": 0.08,
+    }
     mean = sum(graded) / len(graded)
     label = f"{len(graded)} graded samples, mean reward {mean:.2f}"
     return figure(traces, merge_layout(layout, vline(pass_mark, "pass mark")), label=label)

@@ -344,7 +344,10 @@ def config_changed(config: dict[str, Any], change: str) -> dict[str, Any]:
 
 
 def _with_parts(config: dict[str, Any], parts: list[tuple[str, Any]]) -> dict[str, Any]:
-    formula = config.get("calculate_output") or " + ".join(key for key, _ in parts)
+    """New parts; a formula that is still the plain sum goes along, one that somebody wrote is left alone."""
+    before = " + ".join(config.get("graders") or ())
+    formula = config.get("calculate_output") or before
+    formula = " + ".join(key for key, _ in parts) if formula == before else formula
     return {**config, "graders": dict(parts), "calculate_output": formula}
 
 

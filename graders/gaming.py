@@ -81,11 +81,18 @@ def gaming_results(
     results = {key: TrickResult(trick, pass_mark=pass_mark) for key, trick in TRICKS.items()}
     fields = reference_fields(grader)
     for place, (item_key, item) in enumerate(items):
-        other = items[(place + 1) % len(items)][1] if len(items) > 1 else {}
+        other = _unlike(items, place, fields)
         for key, sample in trick_samples(grader, item, other, fields, high):
             grade = grader.grade(item, sample)
             _note(results[key], grade, item_key, sample)
     return list(results.values())
+
+
+def _unlike(items: list[tuple[str, dict[str, Any]]], place: int, fields: list[str]) -> dict[str, Any]:
+    """The next item whose reference is another one; empty when all are alike."""
+    own = _reference(items[place][1], fields)
+    following = [item for _, item in items[place + 1 :] + items[:place]]
+    return next((item for item in following if _reference(item, fields) != own), {})
 
 
 def _note(result: TrickResult, grade: Grade, item_key: str, sample: Sample) -> None:
