@@ -61,6 +61,7 @@ class Grade:
     step_rewards: list[float | None] = field(default_factory=list)
     usage: dict[str, dict[str, int]] = field(default_factory=dict)  # model → token counts
     milliseconds: float = 0.0
+    parts: "dict[str, Grade]" = field(default_factory=dict)  # the whole grades of a multi's parts; not on the wire
 
     @property
     def is_graded(self) -> bool:

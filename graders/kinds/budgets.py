@@ -62,7 +62,7 @@ TOOL_BUDGET = Kind(
     ),
     compile=compile_tool_budget,
     sentence=lambda c: f"at most {c.get('max_calls', '…')} tool calls, then −{c.get('penalty', '…')} each",
-    icon="budget",
+    icon="clock",
     is_ours=True,
 )
 TOKEN_BUDGET = Kind(
@@ -75,6 +75,6 @@ TOKEN_BUDGET = Kind(
     ),
     compile=compile_token_budget,
     sentence=lambda c: f"at most {c.get('max_tokens', '…')} tokens, then −{c.get('penalty', '…')} for each 1,000",
-    icon="budget",
+    icon="clock",
     is_ours=True,
 )  # fmt: skip

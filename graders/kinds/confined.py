@@ -138,6 +138,6 @@ JSON_SCHEMA = Kind(
     compile=compile_json_schema,
     sentence=lambda c: f"{in_words(c.get('input'))} follows the schema",
     problems=_schema_problems,
-    icon="braces",
+    icon="code",
     is_ours=True,
 )

@@ -186,7 +186,7 @@ SCORE_MODEL = Kind(
     compile=compile_score_model,
     sentence=lambda c: f"{c.get('model') or 'a model'} judges",
     problems=_sampling_problems,
-    icon="judge",
+    icon="message",
 )
 LABEL_MODEL = Kind(
     type="label_model",
@@ -202,5 +202,5 @@ LABEL_MODEL = Kind(
     compile=compile_label_model,
     sentence=lambda c: f"{c.get('model') or 'a model'} labels",
     problems=_label_problems,
-    icon="judge",
+    icon="message",
 )

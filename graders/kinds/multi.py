@@ -21,6 +21,7 @@ def compile_multi(config: Config, workshop: Workshop) -> Scorer:
         for name, part in parts.items():
             grade = part.grade(item, sample, trace_id)
             whole.sub_rewards[name] = grade.reward
+            whole.parts[name] = grade
             _merge(whole, grade)
             if grade.reward is not None:
                 values[name] = grade.reward
@@ -123,5 +124,5 @@ KIND = Kind(
     compile=compile_multi,
     sentence=lambda c: str(c.get("calculate_output", "")),
     problems=_problems,
-    icon="parts",
+    icon="equal",
 )

@@ -72,6 +72,6 @@ KIND = Kind(
     compile=compile_numeric,
     sentence=_sentence,
     problems=_problems,
-    icon="number",
+    icon="calculator",
     is_ours=True,
 )  # fmt: skip

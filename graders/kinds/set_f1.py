@@ -59,13 +59,15 @@ KIND = Kind(
         REFERENCE,
         Field("measure", "choice", "Measure", "", default="f1", choices=tuple(MEASURES.items())),
         Field("key", "text", "Key", "When members are objects: the key that names each."),
-        Field("separator", "text", "Separator", "Empty: lines, commas and semicolons; JSON lists are read as such."),
+        Field(
+            "separator", "text", "Separator", "Empty: lines and semicolons, else commas; JSON lists are read as such."
+        ),
         Field("case_sensitive", "flag", "Case counts", "", default=False),
     ),
     compile=compile_set_f1,
     sentence=lambda c: (
         f"{in_words(c.get('input'))} names the set {in_words(c.get('reference'))} ({c.get('measure') or 'f1'})"
     ),
-    icon="set",
+    icon="table",
     is_ours=True,
 )

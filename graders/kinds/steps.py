@@ -75,6 +75,6 @@ KIND = Kind(
     ),
     compile=compile_steps,
     sentence=lambda c: f"{COMBINE.get(c.get('combine') or 'mean', '')} over the steps",
-    icon="steps",
+    icon="rollout",
     is_ours=True,
 )

@@ -50,5 +50,5 @@ KIND = Kind(
         f"{in_words(c.get('input'))} resembles {in_words(c.get('reference'))} ({c.get('evaluation_metric', '…')})"
     ),
     problems=_problems,
-    icon="lines",
+    icon="document",
 )

@@ -32,11 +32,12 @@ def _to_float(text: str) -> float | None:
     return number if abs(number) != float("inf") else None
 
 
-_SEPARATORS = re.compile(r"[\n;,]+")
+_SEPARATORS = re.compile(r"[\n;]+")
 
 
 def members_in(text: str, *, separator: str = "", key: str = "") -> list[str] | None:
-    """The members of a list written as JSON or separated by lines, commas or semicolons. None: cannot be read."""
+    """The members of a list written as JSON, or separated by lines and semicolons, or else by commas, so that
+    "VAT Directive, Article 44; C-155/12" is two. None: cannot be read."""
     stripped = text.strip()
     if stripped.startswith(("[", "{")):
         try:
@@ -44,6 +45,8 @@ def members_in(text: str, *, separator: str = "", key: str = "") -> list[str] | 
         except ValueError:
             return None
     parts = stripped.split(separator) if separator else _SEPARATORS.split(stripped)
+    if len(parts) == 1 and not separator:
+        parts = stripped.split(",")
     return [part.strip().lstrip("-*•").strip() for part in parts if part.strip().lstrip("-*•").strip()]
 
 

@@ -1,0 +1,94 @@
+"""Where a grader's tests take their samples: typed answers, a dataset's own fields, stored rollouts.
+
+Rollouts stand to the right of graders, so settings name the function that finds stored ones.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from datasets.models import DatasetVersion, Item
+from datasets.selectors import item_list
+from graders.recipe_files import fields_of
+from graders.samples import sample_from
+from graders.types import Sample
+from rftstudio.teams.models import Team
+
+FIELD_ROWS = 500
+
+
+@dataclass(frozen=True)
+class StoredSample:
+    """A rollout's answer with the item it was for. `reward` is what it got then; `label` what a person gave."""
+
+    id: str
+    item_key: str
+    item: dict[str, Any]
+    sample: Sample
+    reward: float | None = None
+    grader_version: str = ""
+    label: float | None = None
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The dataset version that tests of this grader use."""
+
+    version: DatasetVersion | None
+    fields: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+def stored_samples(
+    *, team: Team, version: DatasetVersion | None = None, limit: int = 20, rollout: str = ""
+) -> list[StoredSample]:
+    """The newest finished rollouts of the team, of one dataset version, or one by its id."""
+    source = import_string(settings.STUDIO_SAMPLE_SOURCE)
+    return source(team=team, version=version, limit=limit, rollout=rollout)
+
+
+def version_choices(*, team: Team, limit: int = 30) -> list[DatasetVersion]:
+    rows = DatasetVersion.objects.filter(team=team, item_count__gt=0).select_related("dataset")
+    return list(rows.order_by("-pk")[:limit])
+
+
+def version_chosen(*, team: Team, public_id: str = "") -> Choice:
+    """The asked version, or the team's newest one that has items, with its fields and their coverage."""
+    rows = DatasetVersion.objects.filter(team=team).select_related("dataset")
+    version = rows.filter(public_id=public_id).first() if public_id else None
+    version = version or rows.filter(item_count__gt=0).order_by("-pk").first()
+    if version is None:
+        return Choice(None)
+    return Choice(version, version_fields(version))
+
+
+def version_fields(version: DatasetVersion) -> dict[str, dict[str, int]]:
+    """Field names with coverage, from the version's first rows."""
+    rows = Item.objects.filter(version=version).order_by("position")[:FIELD_ROWS]
+    return fields_of(item.data for item in rows)
+
+
+def item_at(*, team: Team, version: DatasetVersion | None, position: int) -> Item | None:
+    """The item at a place, counted round: after the last comes the first."""
+    if version is None:
+        return None
+    rows = item_list(team=team, version=version)
+    count = version.item_count or rows.count()
+    return rows[position % count : position % count + 1].first() if count else None
+
+
+def field_samples(*, team: Team, version: DatasetVersion, source: str, limit: int) -> Iterator[StoredSample]:
+    """Each item answered by one of its own fields, or with nothing (`source` empty)."""
+    for item in item_list(team=team, version=version)[:limit]:
+        data = item.data
+        value = data.get(source, "") if source else ""
+        yield StoredSample(item.key, item.key, data, sample_from(_as_answer(value)))
+
+
+def _as_answer(value: Any) -> str:
+    from graders.templating import as_text
+
+    return "" if value is None else as_text(value)

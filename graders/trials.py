@@ -1,0 +1,164 @@
+"""Testing a recipe: on one sample, on a set, and against the published version. Nothing is stored."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
+
+from graders.formula import Formula, FormulaError
+from graders.formula_words import Share, formula_shares
+from graders.grading import CompiledGrader
+from graders.models import GraderVersion
+from graders.sample_sources import StoredSample
+from graders.services import draft_compiled, grader_compiled
+from graders.types import Grade, Sample
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Team
+from rftstudio.teams.permissions import Permission, check_can
+
+SET_SECONDS = 20.0
+COSTLY = {"score_model", "label_model", "endpoint"}
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """One named part of a multi grader in a live test."""
+
+    name: str
+    reward: float | None
+    milliseconds: float
+    details: str
+    share: Share | None
+    flags: tuple[str, ...]
+
+
+@dataclass
+class Trial:
+    """One sample graded by a draft, part by part."""
+
+    grade: Grade
+    passed: bool | None
+    parts: list[PartResult] = field(default_factory=list)
+    arithmetic: str = ""
+    published: Grade | None = None
+    published_number: int | None = None
+    is_repeatable: bool | None = None
+
+
+@dataclass
+class SetTrial:
+    """A recipe over many samples. Means are over graded samples only."""
+
+    rewards: list[float | None] = field(default_factory=list)
+    before: list[float | None] = field(default_factory=list)
+    samples: list[StoredSample] = field(default_factory=list)
+    grades: list[Grade] = field(default_factory=list)
+    was_cut: bool = False
+
+    @property
+    def graded(self) -> list[float]:
+        return [reward for reward in self.rewards if reward is not None]
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.graded) if self.graded else None
+
+    @property
+    def ungraded(self) -> int:
+        return len(self.rewards) - len(self.graded)
+
+    def share_of(self, value: float) -> float | None:
+        return sum(reward == value for reward in self.graded) / len(self.graded) if self.graded else None
+
+    @property
+    def ties(self) -> int:
+        """Graded samples whose reward another one has too: a grader that ties teaches little."""
+        return sum(self.graded.count(reward) > 1 for reward in self.graded)
+
+    @property
+    def moved(self) -> list[int]:
+        """Places whose reward differs from the published version's by more than 0.1."""
+        pairs = enumerate(zip(self.rewards, self.before, strict=False))
+        return [at for at, (now, old) in pairs if (now is None) != (old is None) or abs((now or 0) - (old or 0)) > 0.1]
+
+
+def is_costly(config: Any) -> bool:
+    """Whether a test calls a judge or a server outside, and so is not run while someone types."""
+    if not isinstance(config, dict):
+        return False
+    inner = config.get("graders")
+    children = [*(inner.values() if isinstance(inner, dict) else []), config.get("grader")]
+    return config.get("type") in COSTLY or any(is_costly(child) for child in children)
+
+
+def trial_run(
+    *, actor: Actor, team: Team, config: dict[str, Any], item: dict[str, Any], sample: Sample,
+    published: GraderVersion | None = None,
+) -> Trial:  # fmt: skip
+    """Grade one sample with a draft, and with the published version beside it."""
+    check_can(actor, Permission.VIEW, team=team)
+    with draft_compiled(team=team, config=config) as grader:
+        grade = grader.grade(item, sample, "trace_test")
+        threshold = config.get("pass_threshold")
+        threshold = 0.5 if threshold is None else threshold
+        trial = Trial(grade, None if grade.reward is None else grade.reward >= threshold)
+        _fill_parts(trial, grader, item, sample)
+        if not is_costly(config):
+            trial.is_repeatable = all(grader.grade(item, sample).reward == grade.reward for _ in range(2))
+    if published is not None and not is_costly(published.config):
+        with grader_compiled(published) as before:
+            trial.published, trial.published_number = before.grade(item, sample), published.number
+    return trial
+
+
+def _fill_parts(trial: Trial, grader: CompiledGrader, item: dict[str, Any], sample: Sample) -> None:
+    """The parts of the one grading that was paid for; cheap parts are timed by themselves."""
+    if grader.kind != "multi":
+        return
+    rewards = trial.grade.sub_rewards
+    values = {name: reward for name, reward in rewards.items() if reward is not None}
+    shares: dict[str, Share] = {}
+    try:
+        formula = Formula(grader.config["calculate_output"], rewards)
+        if formula.names <= values.keys():
+            shares = {share.name: share for share in formula_shares(formula, values)}
+            trial.arithmetic = arithmetic(formula.source, values, trial.grade.reward)
+    except FormulaError:
+        pass
+    for name, part in trial.grade.parts.items():
+        flags = tuple(flag for flag, value in part.errors.items() if value is True)
+        trial.parts.append(PartResult(name, part.reward, part.milliseconds, part.details, shares.get(name), flags))
+
+
+def arithmetic(formula: str, values: dict[str, float], reward: float | None) -> str:
+    """The formula with its numbers put in: `min(1, 0.6 * 1.00 + 0.3 * 0.73) = 0.92`."""
+    from graders.formula import NAME
+
+    said = NAME.sub(lambda match: f"{values[match[0]]:.2f}" if match[0] in values else match[0], formula)
+    return f"{said} = {reward:.2f}" if reward is not None else said
+
+
+def set_run(
+    *, actor: Actor, team: Team, config: dict[str, Any], samples: Iterable[StoredSample],
+    published: GraderVersion | None = None,
+) -> SetTrial:  # fmt: skip
+    """Grade many samples, stopping after some seconds; says so when it was cut."""
+    check_can(actor, Permission.VIEW, team=team)
+    whole = SetTrial()
+    ends_at = time.monotonic() + SET_SECONDS
+    before = grader_compiled(published) if published is not None and not is_costly(published.config) else None
+    with draft_compiled(team=team, config=config) as grader:
+        for stored in samples:
+            if time.monotonic() > ends_at:
+                whole.was_cut = True
+                break
+            grade = grader.grade(stored.item, stored.sample)
+            whole.samples.append(stored)
+            whole.grades.append(grade)
+            whole.rewards.append(grade.reward)
+            if before is not None:
+                whole.before.append(before.grade(stored.item, stored.sample).reward)
+    if before is not None:
+        before.close()
+    return whole

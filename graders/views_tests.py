@@ -1,0 +1,149 @@
+"""Pages and fragments that try a grader out. They write nothing."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from graders.calibration import Pair, calibrate
+from graders.charts import reward_histogram
+from graders.forms import config_from
+from graders.gaming import gaming_results
+from graders.live_test import live_test_context
+from graders.models import Grader
+from graders.pages import Editor, editor_context, editor_of
+from graders.sample_sources import StoredSample, field_samples, item_at, stored_samples
+from graders.secrets import seal_config
+from graders.selectors import grader_get
+from graders.services import draft_compiled
+from graders.trials import SetTrial, is_costly, set_run
+from rftstudio.teams.views_helpers import TeamRequest, team_view
+
+SET_SIZES = (20, 100, 500)
+GAMING_ITEMS, GAMING_ITEMS_COSTLY = 10, 2
+
+
+def _posted(request: HttpRequest, grader: Grader) -> dict[str, Any]:
+    """The draft as it stands in the form, with stored header values behind their asterisks."""
+    return seal_config(config_from(request.POST), grader.draft)
+
+
+@team_view
+@require_POST
+def grader_check(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Check what stands in the form, while it is being typed; tests it too when that costs nothing."""
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    config = _posted(request, grader)
+    editor = editor_of(grader, config, dataset=request.POST.get("dataset", ""))
+    context = {**editor_context(request, editor, "detail"), "is_fragment": True}
+    if not is_costly(config):
+        context |= live_test_context(request, editor, request.POST)
+    return render(request, "graders/_check.html", context)
+
+
+@team_view
+@require_POST
+def grader_test(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Grade one sample with the draft in the form. Plain POST answers the whole page, htmx the result alone."""
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    editor = editor_of(grader, _posted(request, grader), dataset=request.POST.get("dataset", ""))
+    context = {
+        **editor_context(request, editor, "detail"),
+        **live_test_context(request, editor, request.POST, is_asked=True),
+    }
+    template = "graders/_test_panel.html" if request.htmx else "graders/grader_detail.html"
+    return render(request, template, context)
+
+
+@team_view
+@require_GET
+def grader_set(request: TeamRequest, public_id: str) -> HttpResponse:
+    """The draft on many samples: stored rollouts, or each item answered by one of its fields."""
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    context = editor_context(request, editor, "set")
+    source, size = request.GET.get("source", ""), request.GET.get("size", "20")
+    size = int(size) if size in map(str, SET_SIZES) else SET_SIZES[0]
+    size = min(size, SET_SIZES[0]) if is_costly(editor.config) else size
+    context |= {"source": source, "size": size, "sizes": SET_SIZES, "fields": sorted(editor.choice.fields)}
+    if source and editor.is_valid:
+        samples = _samples(editor, source, size)
+        trial = set_run(
+            actor=request.actor, team=grader.team, config=editor.config, samples=samples, published=editor.newest
+        )
+        context |= {"trial": trial, "rows": _rows(trial), "figure": _figure(trial, editor)}
+        context |= {"share_zero": trial.share_of(0.0), "share_one": trial.share_of(1.0)}
+        context["all_same"] = len(trial.graded) > 2 and len(set(trial.graded)) == 1
+    return render(request, "graders/grader_set.html", context)
+
+
+def _samples(editor: Editor, source: str, size: int) -> list[StoredSample]:
+    team, version = editor.grader.team, editor.choice.version
+    if source == "rollouts":
+        return stored_samples(team=team, version=version, limit=size)
+    if version is None:
+        return []
+    name = source.removeprefix("field:") if source.startswith("field:") else ""
+    return list(field_samples(team=team, version=version, source=name, limit=size))
+
+
+def _rows(trial: SetTrial) -> list[dict[str, Any]]:
+    """Samples by how much they moved, then from the lowest reward up; ungraded first."""
+    before = trial.before or [None] * len(trial.rewards)
+    rows = [
+        {"stored": stored, "grade": grade, "before": old}
+        for stored, grade, old in zip(trial.samples, trial.grades, before, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (row["grade"].reward is not None, row["grade"].reward or 0))[:100]
+
+
+def _figure(trial: SetTrial, editor: Editor) -> dict[str, Any] | None:
+    number = editor.newest.number if editor.newest else None
+    mark = editor.config.get("pass_threshold")
+    return reward_histogram(trial.rewards, trial.before, number=number, pass_mark=0.5 if mark is None else mark)
+
+
+@team_view
+@require_GET
+def grader_gaming(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Cheap tricks on some items of the chosen dataset."""
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    context = editor_context(request, editor, "gaming")
+    costly = is_costly(editor.config)
+    context["asks_first"] = costly and "run" not in request.GET
+    if editor.is_valid and editor.choice.version and not context["asks_first"]:
+        count = GAMING_ITEMS_COSTLY if costly else GAMING_ITEMS
+        rows = [item_at(team=grader.team, version=editor.choice.version, position=n) for n in range(count)]
+        items = list({row.key: (row.key, row.data) for row in rows if row}.values())
+        mark = editor.config.get("pass_threshold")
+        with draft_compiled(team=grader.team, config=editor.config) as compiled:
+            context["results"] = gaming_results(compiled, items, pass_mark=0.5 if mark is None else float(mark))
+        context["item_count"] = len(items)
+    return render(request, "graders/grader_gaming.html", context)
+
+
+@team_view
+@require_GET
+def grader_agreement(request: TeamRequest, public_id: str) -> HttpResponse:
+    """The draft against the judgement of people on the same rollouts."""
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    context = editor_context(request, editor, "agreement")
+    labelled = [
+        stored
+        for stored in stored_samples(team=grader.team, version=editor.choice.version, limit=500)
+        if stored.label is not None
+    ]
+    context["label_count"] = len(labelled)
+    if editor.is_valid and labelled and (not is_costly(editor.config) or "run" in request.GET):
+        trial = set_run(actor=request.actor, team=grader.team, config=editor.config, samples=labelled)
+        pairs = [
+            Pair(stored.id, reward, stored.label, len(stored.sample.output_text))
+            for stored, reward in zip(trial.samples, trial.rewards, strict=True)
+            if reward is not None and stored.label is not None
+        ]
+        mark = editor.config.get("pass_threshold")
+        context["calibration"] = calibrate(pairs, pass_mark=0.5 if mark is None else float(mark))
+    return render(request, "graders/grader_agreement.html", context)

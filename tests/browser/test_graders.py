@@ -1,0 +1,179 @@
+"""The grader editor in a real browser: built by form alone, tested while typing, broken, mended, published."""
+
+import json
+
+import pytest
+
+from datasets.models import Dataset, DatasetVersion, Item
+from graders.models import Grader, GraderVersion
+from graders.services import grader_create, grader_version_publish
+from jobs.agents.models import ModelEndpoint
+from tests.fakes.server import HttpServer, Reply
+
+QUESTION = "A Dutch adviser serves a German retailer. Where is the service taxed?"
+
+
+@pytest.fixture
+def version(team):
+    made = DatasetVersion.objects.create(
+        team=team, dataset=Dataset.objects.create(team=team, name="VAT questions", slug="vat"), number=7, item_count=4
+    )
+    for n in range(4):
+        row = {
+            "messages": [{"role": "user", "content": QUESTION}],
+            "agreed_conclusion": "Germany",
+            "facts": "The customer is a business in Germany.",
+            "citations": ["VAT Directive, Article 44"],
+            "payer": "the retailer",
+        }
+        Item.objects.create(version=made, position=n, key=f"021{n}", raw=json.dumps(row), digest=str(n))
+    return made
+
+
+@pytest.fixture
+def judge(team, settings):
+    """A judge that gives 1 with a reason; its address is opened as an operator would."""
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    mark = {"steps": [{"description": "compare", "conclusion": "Names Germany for the right reason."}], "result": 1}
+    message = {"role": "assistant", "content": json.dumps(mark)}
+    usage = {"prompt_tokens": 1800, "completion_tokens": 112, "total_tokens": 1912}
+
+    def answer(request):
+        return Reply.of({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage})
+
+    with HttpServer(answer) as server:
+        ModelEndpoint.objects.create(
+            team=team, name="judge", kind="openai", base_url=f"{server.url}/v1", model="gpt-5-mini"
+        )
+        yield server
+
+
+def grader_url(grader, name=""):
+    return f"/t/{grader.team.slug}/graders/{grader.public_id}/{name}"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
+    signed_in_page, member, version, judge, axe, picture
+):
+    page = signed_in_page(member)
+    page.goto(f"/t/{member.team.slug}/graders/new/")
+    picture(page, "graders-new", whole=True)
+    page.get_by_label("Name", exact=True).fill("Conclusion and citations")
+    page.get_by_role("button", name="Several parts").click()
+
+    # Three parts, each added by its button.
+    for kind in ("A model judges", "Set", "Exact text"):
+        page.get_by_text("Add a part").click()
+        page.get_by_role("button", name=kind, exact=True).click()
+    parts = page.locator("details.grader-part")
+    assert parts.count() == 3
+    for place, (key, name) in enumerate([("conclusion", "Conclusion"), ("citations", "Citations"), ("payer", "Payer")]):
+        open_part(parts.nth(place))
+        parts.nth(place).get_by_label("Name in the formula").fill(key)
+        parts.nth(place).get_by_label("Name for people").fill(name)
+    judge_part, set_part, exact_part = (parts.nth(place) for place in range(3))
+    judge_part.get_by_label("Judge", exact=True).fill("judge")
+    rubric = judge_part.locator("textarea").first
+    rubric.fill("Compare the answer with the agreed conclusion. Give 1 if country and reason agree. ")
+    judge_part.locator(".grader-message").first.get_by_role("button", name="item: agreed conclusion").click()
+    assert "{{ item.agreed_conclusion }}" in rubric.input_value()
+    judge_part.locator("textarea").nth(1).fill("Answer: {{ sample.output_text }}")
+    set_part.get_by_label("Reference").fill("{{ item.citations }}")
+    exact_part.get_by_label("Comparison").select_option("like")
+    exact_part.get_by_label("Reference").fill("{{ item.payer }}")
+    page.get_by_label("Formula", exact=True).last.fill("min(1, 0.6 * conclusion + 0.3 * citations + 0.1 * payer)")
+    page.get_by_label("Pass mark").fill("0.75")
+    page.get_by_role("button", name="Save draft").last.click()
+    page.get_by_text("Draft saved.").wait_for()
+    assert (
+        "six tenths Conclusion, three tenths Citations, one tenth Payer" in page.locator("#formula-words").inner_text()
+    )
+    assert "Nothing to settle" in page.locator("#to-settle").inner_text()
+
+    # The live test.
+    page.get_by_label("Answer", exact=True).last.fill("VAT Directive, Article 44; the retailer pays")
+    page.get_by_role("button", name="Test this answer").click()
+    page.locator("#test-result .figure-big").wait_for()
+    shown = page.locator("#live-test").inner_text()
+    assert "0.90" in shown
+    assert "Names Germany for the right reason." in shown
+    assert "1,912 tokens" in shown
+    assert "min(1, 0.6 * 1.00 + 0.3 * 0.67 + 0.1 * 1.00) = 0.90" in shown
+    picture(page, "graders-editor", whole=True)
+    assert axe(page) == []
+
+    # Broken while typing: the fix stands at the field before anything is saved.
+    open_part(exact_part)
+    exact_part.get_by_label("Reference").fill("{{ item.payr }}")
+    foot = exact_part.locator(".field", has=page.get_by_label("Reference")).locator(".field-error")
+    foot.wait_for()
+    assert "Did you mean payer?" in foot.inner_text()
+    assert "1 thing to settle" in page.locator("#to-settle").inner_text()
+    picture(page, "graders-broken")
+    exact_part.get_by_label("Reference").fill("{{ item.payer }}")
+    page.locator("#to-settle", has_text="Nothing to settle").wait_for()
+
+    page.get_by_role("button", name="Publish version 1").click()
+    page.get_by_label("What changed").fill("first")
+    page.get_by_role("dialog").get_by_role("button", name="Publish version 1").click()
+    page.get_by_role("heading", name="Version 1", exact=True).wait_for()
+    published = GraderVersion.objects.get()
+    assert list(published.config["graders"]) == ["conclusion", "citations", "payer"]
+    assert published.pass_threshold == 0.75
+
+
+def open_part(part):
+    if part.get_attribute("open") is None:
+        part.locator("summary").first.click()
+
+
+EXACT = {"type": "string_check", "operation": "like", "input": "{{sample.output_text}}", "reference": "{{item.payer}}"}
+MULTI = {
+    "type": "multi",
+    "graders": {
+        "payer": {**EXACT, "name": "Payer"},
+        "broken": {**EXACT, "name": "Broken", "reference": "{{ item.payr }}"},
+    },
+    "calculate_output": "0.5 * payer + 0.5 * broken",
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width,theme", [("wide", "dark"), ("phone", "light")])
+@pytest.mark.parametrize("name", ["", "json/", "set/?source=field:payer", "gaming/", "versions/", "agreement/"])
+def test_pages_are_accessible(signed_in_page, member, version, axe, picture, name, width, theme):
+    grader = grader_create(actor=member, name="Payer", config=EXACT)
+    grader_version_publish(actor=member, grader=grader)
+    page = signed_in_page(member, width=width, theme=theme)
+    page.goto(grader_url(grader, name))
+    picture(page, f"graders-{name.split('/')[0] or 'detail'}-{width}", whole=True)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_editor_with_problems_is_accessible(signed_in_page, member, version, axe, picture):
+    grader = grader_create(actor=member, name="Broken", config=MULTI)
+    page = signed_in_page(member)
+    page.goto(grader_url(grader))
+    picture(page, "graders-problems", whole=True)
+    assert axe(page) == []
+    page.goto(f"/t/{member.team.slug}/graders/")
+    picture(page, "graders-list")
+    assert axe(page) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_editor_works_without_a_script(signed_in_page, member, version):
+    grader = grader_create(actor=member, name="Plain", config=EXACT)
+    page = signed_in_page(member)
+    page.context.close()
+    page = signed_in_page(member, script=False)
+    page.goto(grader_url(grader))
+    page.get_by_label("Answer", exact=True).last.fill("the retailer")
+    page.get_by_role("button", name="Test this answer").click()
+    assert "1.00" in page.locator("#test-result").inner_text()
+    page.get_by_label("Comparison").select_option("eq")
+    page.get_by_role("button", name="Save draft").last.click()
+    assert Grader.objects.get().draft["operation"] == "eq"
