@@ -12,6 +12,7 @@ urlpatterns = [
     path("", include("graders.urls")),
     path("", include("jobs.agents.urls")),
     path("", include(([*rollouts.urlpatterns, *rollout_patterns], rollouts.app_name))),
+    path("gateway/", include("jobs.rollouts.gateway_urls")),
     path("", include("jobs.attribution.urls")),
     path("", include("jobs.evaluations.urls")),
     path("", include("jobs.urls")),

@@ -117,6 +117,7 @@ def evaluation_start(
         model=model,
         policy_label=evaluation.policy_label,
         pass_threshold=grader_version.pass_threshold,
+        seed=seed,
     )
     evaluation.save()
     audit(actor, "evaluation.started", evaluation, items=len(items), samples_per_item=samples_per_item, split=split)

@@ -35,6 +35,7 @@ class Work:
     attempt: int
     trace_id: str
     item: dict[str, Any]
+    seed: int | None = None  # of its sampling, where the model takes one
 
 
 @dataclass
@@ -158,7 +159,7 @@ class Crew:
         )
         trajectory = await run_rollout(
             item=work.item,
-            policy=self._policy,
+            policy=self._policy if work.seed is None else _Seeded(self._policy, work.seed),
             toolset=toolset,
             limits=recipe.limits,
             system_prompt=recipe.system_prompt,
@@ -178,11 +179,22 @@ class Crew:
             return Grade(None, errors={"other_error": True}, details=f"The grader broke ({type(exc).__name__}).")
 
 
+class _Seeded:
+    """A policy for one rollout whose every turn has a seed of its own, so that turns do not share their chances."""
+
+    def __init__(self, policy: Any, seed: int) -> None:
+        self.policy, self.seed, self.turn = policy, seed, 0
+
+    async def reply(self, messages: list, tools: list) -> Any:
+        self.turn += 1
+        return await self.policy.reply(messages, tools, seed=(self.seed + self.turn) % 2**31)
+
+
 class _Unable:
     """Stands for a model that could not be made ready, so that each rollout says why."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
-    async def reply(self, messages: list, tools: list) -> Any:
+    async def reply(self, messages: list, tools: list, *, seed: int | None = None) -> Any:
         raise PolicyError(self.why)

@@ -42,6 +42,9 @@ class RolloutBatch(TeamOwned):
     )
     pass_threshold = models.FloatField(default=0.5)
     concurrency = models.PositiveIntegerField(default=64)
+    seed = models.BigIntegerField(
+        default=0, help_text="Seeds the sampling of a local model: the same order of work gives the same rollouts."
+    )
     is_cancelled = models.BooleanField(default=False)
 
     class Meta:
@@ -146,3 +149,52 @@ class Step(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["rollout", "index"], name="step_once")]
+
+
+class Gateway(TeamOwned):
+    """A door for a hosted or external trainer: it calls our tools and grader, and its rollouts appear as our own."""
+
+    public_id = PublicIdField("gate-")
+    batch = models.OneToOneField(RolloutBatch, on_delete=models.CASCADE, related_name="gateway")
+    digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the secret in its addresses.")
+    secret_sealed = models.TextField(help_text="Encrypted; a backend needs it to tell the trainer the addresses.")
+    closed_at = models.DateTimeField(null=True, blank=True, help_text="From then on every call is refused.")
+
+
+class GatewayCall(models.Model):
+    """One call that came through a gateway. Natural key: the trace, the call's id and what was asked."""
+
+    class Kind(models.TextChoices):
+        TOOL = "tool"
+        GRADE = "grade"
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        DONE = "done"
+        FAILED = "failed", "failed; a retry runs it again"
+
+    gateway = models.ForeignKey(Gateway, on_delete=models.CASCADE, related_name="calls")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    trace_id = models.CharField(max_length=64)
+    call_id = models.CharField(max_length=120, blank=True)
+    digest = models.CharField(
+        max_length=64, help_text="Of what was asked: the same id with other words is another call."
+    )
+    state = models.CharField(max_length=8, choices=State.choices, default=State.RUNNING)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=1)
+    name = models.CharField(max_length=120, blank=True)
+    request = models.JSONField(default=dict, help_text="What was asked; the item only with a grade.")
+    result = models.TextField(blank=True, help_text="What was answered, as text.")
+    is_error = models.BooleanField(default=False)
+    milliseconds = models.FloatField(null=True, blank=True)
+    started_at = models.DateTimeField()
+    rollout = models.ForeignKey(Rollout, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gateway", "kind", "trace_id", "call_id", "digest"], name="gateway_call_once"
+            )
+        ]
+        indexes = [models.Index(fields=["gateway", "trace_id"])]

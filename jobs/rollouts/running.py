@@ -1,5 +1,6 @@
 """One worker's turn at a batch: claim, run, store, renew, until nothing is queued or the turn is over."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable
@@ -70,7 +71,7 @@ def policy_maker(batch: RolloutBatch) -> Callable[[OutboundClient], Policy]:
         if model.kind == ModelEndpoint.Kind.LOCAL:
             from jobs.rollouts.policies.local import ensure_server
 
-            base_url = ensure_server(Path(model.model), run_dir=Path(settings.VAR_DIR) / "run")
+            base_url = ensure_server(model.model, run_dir=Path(settings.VAR_DIR) / "run")
         return OpenAIChatPolicy(
             base_url=base_url,
             api_key=key,
@@ -117,9 +118,16 @@ class _Turn:
             return  # a claim is a transaction: take several at a time
         rows = claims.claim(self.batch, room)
         for row in rows:
-            work = Work(row.pk, row.attempt, row.trace_id, row.item.data if row.item else {})
+            work = Work(row.pk, row.attempt, row.trace_id, row.item.data if row.item else {}, self._seed(row))
             self.in_flight[row.pk] = work
             self.crew.start(work)
+
+    def _seed(self, row: Rollout) -> int | None:
+        """The same item, sample and batch seed sample alike, whichever worker runs them; only local models take it."""
+        if self.batch.model.kind != ModelEndpoint.Kind.LOCAL:
+            return None
+        key = f"{self.batch.seed}:{row.group_key}:{row.sample_index}".encode()
+        return int.from_bytes(hashlib.blake2b(key, digest_size=3).digest())
 
     def _look(self) -> None:
         now = time.monotonic()

@@ -39,6 +39,7 @@ def batch_create(
     train_step: int | None = None,
     queue: bool = True,
     dataset_version: DatasetVersion | None = None,
+    seed: int = 0,
 ) -> RolloutBatch:
     """Order items × samples rollouts and wake a worker.
 
@@ -67,6 +68,7 @@ def batch_create(
         model=model,
         policy_label=policy_label,
         pass_threshold=pass_threshold,
+        seed=seed,
     )
     if queue:
         Rollout.objects.bulk_create(

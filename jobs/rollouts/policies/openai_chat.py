@@ -80,8 +80,10 @@ class OpenAIChatPolicy:
             fields["response_format"] = response_format
         return fields
 
-    async def reply(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> PolicyReply:
-        body = self._body(messages, tools)
+    async def reply(
+        self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], *, seed: int | None = None
+    ) -> PolicyReply:
+        body = self._body(messages, tools, seed)
         for tries in range(1, self.max_tries + 1):
             answer = await self.http.post(
                 self.url, body=body, headers=self.headers, seconds=REPLY_SECONDS, max_bytes=MAX_REPLY_BYTES
@@ -97,10 +99,12 @@ class OpenAIChatPolicy:
             await asyncio.sleep(_pause(answer, tries, self.first_pause))
         raise PolicyError("The model was not asked.")  # max_tries below 1
 
-    def _body(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> bytes:
+    def _body(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]], seed: int | None) -> bytes:
         payload = {**self.fixed, "messages": [self._wire_message(message) for message in messages]}
         if tools:
             payload["tools"] = tools
+        if seed is not None:
+            payload["seed"] = seed
         return json.dumps(payload, ensure_ascii=True, separators=(",", ":")).encode()
 
     def _wire_message(self, message: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from datasets.hashing import question_hash
 from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
 from graders.types import Grade, Sample
@@ -51,7 +52,13 @@ def items(team) -> list[Item]:
             "answer": str(n),
         }
         Item.objects.create(
-            version=version, position=n, key=f"item-{n}", title=f"g{n}?", raw=json.dumps(row), digest="d"
+            version=version,
+            position=n,
+            key=f"item-{n}",
+            title=f"g{n}?",
+            raw=json.dumps(row),
+            digest="d",
+            question_hash=question_hash(row),
         )
     return list(Item.objects.order_by("position"))
 

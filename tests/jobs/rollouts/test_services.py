@@ -1,5 +1,6 @@
 """Batches: ordered, claimed, run, stored, brought home, cancelled and repaired."""
 
+import asyncio
 import json
 import threading
 import time
@@ -158,25 +159,28 @@ def test_grader_that_cannot_be_compiled_is_an_error_before_any_call(batch_of, mo
     assert model_server.requests == []
 
 
-def test_slow_rollout_does_not_hold_up_the_others(batch_of, grader, model_server):
-    model_server.script = [Reply.of({"choices": [{"message": {"content": "late"}}]}, seconds=1.5)]
+def test_slow_rollout_does_not_hold_up_the_others(batch_of, grader, model_server, monkeypatch):
+    """The first model call is answered only when all other rollouts are stored."""
     batch = batch_of(samples_per_item=5)
-    seen = []
+    released, answer = threading.Event(), model_server.handler
+    held: list = []
 
-    original = running._Turn._look
-    watched = {"at": time.monotonic() + 1.0}
+    async def handler(request):
+        if not held:
+            held.append(request)
+            while not released.is_set():
+                await asyncio.sleep(0.01)
+        return answer(request)
 
     def look(self):
-        if not seen and time.monotonic() > watched["at"]:
-            seen.append(batch_counts(batch)["done"])
-        original(self)
+        if batch_counts(batch)["done"] == 19:
+            released.set()
+        real(self)
 
-    running._Turn._look = look
-    try:
-        rollouts_run(batch_id=batch.pk, limit=2)
-    finally:
-        running._Turn._look = original
-    assert seen == [19]
+    real = running._Turn._look
+    model_server.handler = handler
+    monkeypatch.setattr(running._Turn, "_look", look)
+    assert rollouts_run(batch_id=batch.pk, limit=2) == 20
     assert batch_counts(batch)["done"] == 20
 
 

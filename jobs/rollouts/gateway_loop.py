@@ -1,0 +1,63 @@
+"""What answers a gateway's calls in this process: one event loop with its connections, and graders kept compiled."""
+
+import asyncio
+import os
+import threading
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+from graders.services import grader_compiled
+from jobs.agents.selectors import toolspecs
+from jobs.agents.tools.toolset import Toolset
+from jobs.agents.tools.types import ToolResult, limits_from
+from jobs.rollouts.models import Gateway
+from rftstudio.core.outbound import OutboundClient, allowed_hosts
+
+KEPT_GRADERS = 8
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}  # by process: a forked worker must not use its parent's
+_clients: dict[tuple[int, frozenset[str]], OutboundClient] = {}
+_graders: OrderedDict[tuple[int, int], Any] = OrderedDict()
+
+
+def call_tool(
+    gateway: Gateway, name: str, arguments: str, *, call_id: str, trace_id: str, item: dict[str, Any]
+) -> ToolResult:
+    """Call the agent version's tool. The trainer itself retries a failing tool, so we do not."""
+    version = gateway.batch.agent_version
+    limits = replace(limits_from(version.limits), tool_retries=0)
+    specs, allowed = toolspecs(version), allowed_hosts()
+
+    async def call() -> ToolResult:
+        key = (os.getpid(), allowed)
+        client = _clients.get(key) or _clients.setdefault(key, OutboundClient(allowed=allowed))
+        toolset = Toolset(specs, item=item, trace_id=trace_id, limits=limits, http=client)
+        return await toolset.call(name, arguments, call_id=call_id)
+
+    return asyncio.run_coroutine_threadsafe(call(), _loop()).result(limits.tool_seconds + 30)
+
+
+def compiled_grader(gateway: Gateway) -> Any:
+    """The batch's grader, compiled once and kept; the one unused longest makes room."""
+    version = gateway.batch.grader_version
+    key = (os.getpid(), version.pk)
+    with _lock:
+        if key in _graders:
+            _graders.move_to_end(key)
+            return _graders[key]
+        compiled = _graders[key] = grader_compiled(version)
+        # One that is pushed out may be grading still, so it is left to end with its last user.
+        while len(_graders) > KEPT_GRADERS:
+            _graders.popitem(last=False)
+        return compiled
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    pid = os.getpid()
+    with _lock:
+        if pid not in _loops:
+            loop = _loops[pid] = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="gateway", daemon=True).start()
+        return _loops[pid]
