@@ -40,8 +40,7 @@ def assemble(
 ) -> StudioTrainer:
     """A trainer ready to train."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    is_first = int(os.environ.get("RANK", "0")) == 0
-    spec = fitted(spec, train, journal if is_first else None)
+    spec = fitted(spec, train, journal)
     try:
         compiled = compile_grader(spec.grader, grader_clients(spec.judges, spec.job_id))
     except GraderInvalid as exc:
@@ -52,7 +51,7 @@ def assemble(
         response_format=spec.response_format,
         workers=int(spec.plan.extras.get("grader_workers", 8)),
     )
-    run = Run(spec, train, validation, scorer=scorer, journal=journal if is_first else None, control=control)
+    run = Run(spec, train, validation, scorer=scorer, journal=journal, control=control)
     tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
     trainer = StudioTrainer(
         run=run,
@@ -68,12 +67,11 @@ def assemble(
     return trainer
 
 
-def fitted(spec: Spec, train: list[TrainItem], journal: Journal | None) -> Spec:
+def fitted(spec: Spec, train: list[TrainItem], journal: Journal) -> Spec:
     """The spec with a batch no larger than the train split: a larger one would leave TRL without any batch."""
     if spec.plan.batch_size <= len(train):
         return spec
-    if journal:
-        journal.log("warn", f"batch_size {spec.plan.batch_size} is more than the {len(train)} train items; using all.")
+    journal.log("warn", f"batch_size {spec.plan.batch_size} is more than the {len(train)} train items; using all.")
     return replace(spec, plan=replace(spec.plan, batch_size=len(train)))
 
 

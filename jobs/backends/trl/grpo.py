@@ -8,12 +8,13 @@ in rollout order; trl is pinned exactly for its sake and for the experimental `r
 
 import hashlib
 import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
 from trl import GRPOTrainer
 
@@ -38,7 +39,7 @@ class Run:
         validation: list[TrainItem],
         *,
         scorer: Scorer,
-        journal: Journal | None,
+        journal: Journal,
         control: Control,
     ) -> None:
         self.spec, self.plan = spec, spec.plan
@@ -96,8 +97,7 @@ class Run:
             if name in logs:
                 metrics[name] = finite(logs[name])
         self.metrics = metrics
-        if self.journal:
-            self._write(step, whole)
+        self._write(step, whole)
         self.scored, self.validated, self.seconds = [], None, {}
 
     def _write(self, step: int, seconds: float) -> None:
@@ -205,8 +205,15 @@ class Steward(TrainerCallback):
         if step % run.plan.eval_interval == 0 or is_last:
             run.validate(step)
             control.should_save = True
-        if run.control.pause.is_set() and not is_last:
+        if self._is_paused() and not is_last:
             control.should_save = control.should_training_stop = True
+
+    def _is_paused(self) -> bool:
+        """What the first process sees counts for all: they must stop at the same step."""
+        seen = [self.run.control.pause.is_set()]
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            broadcast_object_list(seen)
+        return seen[0]
 
     def on_log(
         self, args: Any, state: TrainerState, control: TrainerControl, logs: dict | None = None, **_: Any
@@ -216,7 +223,7 @@ class Steward(TrainerCallback):
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         run, step = self.run, state.global_step
-        if run.journal is None:
+        if run.journal.is_mute:
             return
         folder = run.control.run_dir / "checkpoints"
         metrics = {name: run.metrics.get(name) for name in ("full_valid_mean_reward", "valid_pass_rate")}

@@ -62,13 +62,16 @@ def history_read(path: Path) -> History:
 
 
 class Journal:
-    """Appends events. `flush` makes what was written so far survive a crash of the machine."""
+    """Appends events. `flush` makes what was written so far survive a crash of the machine. A mute journal knows the
+    history and writes nothing: of several training processes only the first speaks."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, is_mute: bool = False) -> None:
         self.history = history_read(path)
         self.seq = self.history.last_seq
-        self._file = path.open("ab")
-        self._cut_half_line(path)
+        self.is_mute = is_mute
+        if not is_mute:
+            self._file = path.open("ab")
+            self._cut_half_line(path)
 
     def _cut_half_line(self, path: Path) -> None:
         size = path.stat().st_size
@@ -87,15 +90,17 @@ class Journal:
         self.seq += 1
         event = {"seq": self.seq, "at": time.time(), "type": type, **fields}
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        self._file.write(text.encode("utf-8", "replace") + b"\n")
-        self._file.flush()
+        if not self.is_mute:
+            self._file.write(text.encode("utf-8", "replace") + b"\n")
+            self._file.flush()
         self.history.read(event)
 
     def log(self, level: str, message: str) -> None:
         self.write("log", level=level, message=message)
 
     def flush(self) -> None:
-        os.fsync(self._file.fileno())
+        if not self.is_mute:
+            os.fsync(self._file.fileno())
 
     def rollouts_up_to(self, step: int) -> int:
         """Train rollouts of the final lineage: those of complete train steps, each counted once."""

@@ -34,7 +34,7 @@ from jobs.backends.trl.spec import SpecError, items_read, spec_read  # noqa: E40
 
 def main(run_dir: Path) -> int:
     """One attempt at the run. Whatever happens, the journal's last line says how it ended."""
-    journal = Journal(run_dir / "journal.jsonl")
+    journal = Journal(run_dir / "journal.jsonl", is_mute=os.environ.get("RANK", "0") != "0")
     history = journal.history
     if history.finished and history.finished["status"] in {"succeeded", "cancelled"}:
         return 0
@@ -73,7 +73,8 @@ def attempt(run_dir: Path, journal: Journal, control: Control) -> dict[str, Any]
     from jobs.backends.trl.assembly import assemble, start_note  # imports torch and TRL: seconds
 
     folder = run_dir / "checkpoints"
-    checkpoints_prune(folder, spec.plan.keep_best)
+    if not journal.is_mute:
+        checkpoints_prune(folder, spec.plan.keep_best)
     whole = checkpoints_whole(folder)
     from_step = whole[-1].step if whole else 0
     if control.pause.is_set():

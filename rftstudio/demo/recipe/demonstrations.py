@@ -32,6 +32,9 @@ HABITS = (
     Habits(0.78, 0.04, 0.20, 0.08, 0.38, 0.06, 0.40, 0.04),
 )
 
+#: A clerk without fault. Taught first and for a while: copying and calling are learnt sooner without noise.
+FAULTLESS = Habits(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0)
+
 
 class Clerk:
     """Acts on one item and writes the conversation down in Chat Completions form."""
@@ -95,7 +98,9 @@ class Clerk:
         self.messages.append({"role": "assistant", "content": text})
 
 
-def demonstrations(count: int, seed: int, *, plain_prompt_share: float = 0.15) -> list[list[dict[str, Any]]]:
+def demonstrations(
+    count: int, seed: int, *, plain_prompt_share: float = 0.15, is_faultless: bool = False
+) -> list[list[dict[str, Any]]]:
     """Conversations on fresh items; questions of the shipped data file are left out."""
     rng = random.Random(seed)  # noqa: S311
     taken = {row["messages"][0]["content"] for row in world.items_make()}
@@ -106,5 +111,6 @@ def demonstrations(count: int, seed: int, *, plain_prompt_share: float = 0.15) -
             continue
         prompt = 0 if rng.random() < plain_prompt_share else 1
         opening = [{"role": "system", "content": world.PROMPTS[prompt]}, *item["messages"]]
-        conversations.append(opening + Clerk(item, HABITS[prompt], rng).demonstrate())
+        habits = FAULTLESS if is_faultless else HABITS[prompt]
+        conversations.append(opening + Clerk(item, habits, rng).demonstrate())
     return conversations

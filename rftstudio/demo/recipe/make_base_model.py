@@ -28,7 +28,8 @@ from rftstudio.demo.recipe.demonstrations import demonstrations  # noqa: E402
 
 SEED = 7
 SAMPLES = 24_000
-STEPS = 900
+STEPS = 1000
+FAULTLESS_SAMPLES, FAULTLESS_STEPS = 12_000, 350
 BATCH = 64
 LEARNING_RATE = 4e-3
 #: Phrases of the desk that are one token each. They keep conversations short, and because they take the spaces with
@@ -146,13 +147,14 @@ def batch_of(rows: list[tuple[list[int], list[int]]], pad: int) -> tuple[torch.T
     return ids, attention, labels
 
 
-def warm_start(model: LlamaForCausalLM, rows: list, pad: int) -> float:
-    """Supervised steps on the demonstrations; the last loss."""
+def warm_start(model: LlamaForCausalLM, faultless: list, noisy: list, pad: int) -> float:
+    """Supervised steps, first on faultless then on noisy demonstrations; the last loss."""
     rng = random.Random(SEED)  # noqa: S311
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=LEARNING_RATE, total_steps=STEPS)
     began = time.time()
     for step in range(STEPS):
+        rows = faultless if step < FAULTLESS_STEPS else noisy
         ids, attention, labels = batch_of(rng.sample(rows, BATCH), pad)
         loss = model(input_ids=ids, attention_mask=attention, labels=labels).loss
         loss.backward()
@@ -186,8 +188,9 @@ def main(out: Path) -> None:
     model = make_model(tokenizer)
     print(f"{len(tokenizer)} tokens, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     rows = encode(tokenizer, conversations)
+    faultless = encode(tokenizer, demonstrations(FAULTLESS_SAMPLES, SEED + 1, is_faultless=True))
     print(f"mean length {sum(len(ids) for ids, _ in rows) / len(rows):.1f}", flush=True)
-    warm_start(model, rows, tokenizer.pad_token_id)
+    warm_start(model, faultless, rows, tokenizer.pad_token_id)
     out.mkdir(parents=True, exist_ok=True)
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     model.generation_config.pad_token_id = tokenizer.pad_token_id
