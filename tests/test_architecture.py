@@ -27,19 +27,9 @@ FLOORS = [
     "jobs.evaluations",
     "jobs",
 ]
-# Roof rooms stand side by side above all floors and wire them together.
-ROOF = [
-    "rftstudio.api",
-    "rftstudio.console",
-    "rftstudio.demo",
-    "rftstudio.ops",
-    "rftstudio.settings",
-    "rftstudio.urls",
-    "rftstudio.wsgi",
-    "rftstudio.celery",
-    "rftstudio.judges",
-    "bench",
-]
+# Roof: whatever else stands in rftstudio/, rooms and single modules alike, side by side above all floors, wiring them
+# together. Settings may name a roof module for a floor that must not import it. The bench measures from up there.
+ROOF = ["rftstudio", "bench"]
 DOORS = {"models", "selectors", "services", "types"}
 # Reads that were split off the selectors: attribution draws its credit onto the rollout as the rollouts room reads it.
 MORE_DOORS = {"jobs.rollouts": {"reading", "drawings"}}
@@ -216,11 +206,11 @@ def climbs(one: Import) -> str | None:
         return None
     if within(one.target, ["tests"]):
         return "the product does not use its tests"
-    if within(one.module, [*ROOF, *SCRIPTS]) or one.module == "rftstudio":
+    if within(one.module, [*FLOORS, *ROOF, *SCRIPTS]) in [*ROOF, *SCRIPTS]:
         return None
     here, there = within(one.module, FLOORS), within(one.target, FLOORS)
     if there is None:
-        return f"{within(one.target, ROOF) or one.target} is the roof"
+        return f"{one.target} is the roof"
     if here is None:
         return f"{one.module} stands in no room of the plan"
     if here == there:
@@ -330,9 +320,9 @@ def test_no_file_names_a_machine_or_a_registry():
         ("jobs.rollouts.engine.loop", "graders.types", None),
         ("jobs.rollouts.engine.loop", "graders.grading", None),
         ("datasets.views", "rftstudio.teams.views_helpers", None),
-        ("datasets.views", "rftstudio.api.errors", "rftstudio.api is the roof"),
+        ("datasets.views", "rftstudio.api.errors", "rftstudio.api.errors is the roof"),
         ("jobs.services", "rftstudio.ops.processes", None),
-        ("jobs.services", "rftstudio.ops.supervisor", "rftstudio.ops is the roof"),
+        ("jobs.services", "rftstudio.ops.supervisor", "rftstudio.ops.supervisor is the roof"),
         ("rftstudio.api.models_door", "jobs.agents.models", None),
         ("datasets.services", "tests.factories", "does not use its tests"),
     ],

@@ -15,7 +15,8 @@ TOPICS = ("Immovable property", "General rule", "Electronic services", "Transpor
 def tax_rows(count: int) -> bytes:
     rows = [
         row(
-            f"Case {n}: a German company stores goods for a Dutch retailer in its warehouse. " + "Where is it taxed? " * (n % 9 + 1),
+            f"Case {n}: a German company stores goods for a Dutch retailer in its warehouse. "
+            + "Where is it taxed? " * (n % 9 + 1),
             reference_answer=("Netherlands", "Poland", "Spain")[n % 3],
             topic=TOPICS[n % 4],
             provisions=["Dir. Art. 44", f"C-{n}/12"],

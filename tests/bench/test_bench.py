@@ -1,0 +1,52 @@
+"""The bench runs and tells; how fast things are is not asserted here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from bench import __main__ as runner
+from bench import graders
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_grader_measures_name_value_and_target(monkeypatch):
+    monkeypatch.setattr(graders, "SECONDS", 0.003)
+    lines = graders.measures()
+    assert {line["name"] for line in lines} == {f"{name} grades/s" for name in graders.GRADERS}
+    assert all(line["value"] > 0 and line["target"] == 100_000 for line in lines)
+
+
+def test_every_room_has_measures():
+    for room in runner.ROOMS:
+        assert "def measures(" in (ROOT / "bench" / f"{room}.py").read_text(), room
+
+
+def test_unknown_room_is_refused_with_those_there_are():
+    done = subprocess.run(
+        [sys.executable, "-m", "bench", "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "nonsense is none of" in done.stderr
+
+
+def told_by(monkeypatch, capsys, module) -> dict:
+    monkeypatch.setattr(runner, "importlib", type("Stub", (), {"import_module": staticmethod(module)}))
+    monkeypatch.setattr("django.core.management.call_command", lambda *args, **kwargs: None)
+    assert runner._measure_here("graders") == 0
+    return json.loads(capsys.readouterr().out.partition(runner.MARK)[2])
+
+
+def test_room_that_misses_something_is_unavailable_with_the_reason(monkeypatch, capsys):
+    def missing(name):
+        raise ImportError("No module named 'torch'")
+
+    assert told_by(monkeypatch, capsys, missing) == {"unavailable": "No module named 'torch'"}
+
+
+def test_room_that_breaks_is_told_as_failed(monkeypatch, capsys):
+    def broken(name):
+        raise ZeroDivisionError("by zero")
+
+    assert told_by(monkeypatch, capsys, broken) == {"failed": "ZeroDivisionError: by zero"}
