@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
+from graders.calibration import Calibration, Pair, calibrate
 from graders.formula import Formula, FormulaError
 from graders.formula_words import Share, formula_shares
+from graders.gaming import TrickResult, gaming_results
 from graders.grading import CompiledGrader
 from graders.models import GraderVersion
 from graders.sample_sources import StoredSample
@@ -162,3 +164,22 @@ def set_run(
     if before is not None:
         before.close()
     return whole
+
+
+def gaming_run(*, version: GraderVersion, items: list[tuple[str, dict[str, Any]]]) -> list[TrickResult]:
+    """Cheap tricks against a published version, over items as (key, row). Calls judges if the recipe has them."""
+    with grader_compiled(version) as grader:
+        return gaming_results(grader, items, pass_mark=version.pass_threshold)
+
+
+def calibration_run(*, version: GraderVersion, samples: Iterable[StoredSample]) -> Calibration | None:
+    """A published version against people's labels on the same samples; None without labelled, graded ones."""
+    pairs = []
+    with grader_compiled(version) as grader:
+        for stored in samples:
+            if stored.label is None:
+                continue
+            reward = grader.grade(stored.item, stored.sample).reward
+            if reward is not None:
+                pairs.append(Pair(stored.id, reward, stored.label, len(stored.sample.output_text)))
+    return calibrate(pairs, pass_mark=version.pass_threshold)
