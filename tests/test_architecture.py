@@ -38,6 +38,7 @@ ROOF = [
     "rftstudio.wsgi",
     "rftstudio.celery",
     "rftstudio.judges",
+    "rftstudio.stored_samples",
     "bench",
 ]
 DOORS = {"models", "selectors", "services", "types"}
