@@ -55,6 +55,11 @@ def judge_source() -> Callable[[Team, str], JudgeEndpoint | None]:
     return import_string(settings.STUDIO_JUDGE_SOURCE)
 
 
+def judge_names(team: Team) -> list[str]:
+    """Names of the models that the team has."""
+    return import_string(settings.STUDIO_JUDGE_NAMES)(team)
+
+
 def clients_for(team: Team) -> GraderClients:
     """What the graders of one team are handed."""
     source = judge_source()

@@ -76,3 +76,30 @@ def test_wire_answer_has_every_key_of_the_reference():
     assert len(answer["metadata"]["errors"]) == 14
     assert answer["metadata"]["errors"]["invalid_variable_error"] is True
     assert set(answer) == {"reward", "metadata", "sub_rewards", "model_grader_token_usage_per_model"}
+
+
+def test_tokens_of_a_test_are_noted_and_priced(member, settings):
+    from decimal import Decimal
+
+    from django.utils import timezone
+
+    from graders.trials import trial_run
+    from jobs.agents.models import ModelEndpoint
+    from rftstudio.usage.models import Price, UsageRecord
+    from tests.fakes.server import HttpServer, Reply
+
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    for unit, usd in (("input_token", "0.000001"), ("output_token", "0.000004")):
+        Price.objects.create(unit=unit, subject="expert", usd=Decimal(usd), valid_from=timezone.now())
+    usage = {"prompt_tokens": 1000, "completion_tokens": 250, "total_tokens": 1250}
+    answer = {"choices": [{"message": {"role": "assistant", "content": "1"}}], "usage": usage}
+    config = {
+        "type": "score_model",
+        "model": "expert",
+        "input": [{"role": "user", "content": "{{ sample.output_text }}"}],
+    }
+    with HttpServer(lambda request: Reply.of(answer)) as server:
+        ModelEndpoint.objects.create(team=member.team, name="expert", kind="openai", model="m", base_url=server.url)
+        trial = trial_run(actor=member, team=member.team, config=config, item={}, sample=sample_from("x"))
+    assert (trial.usd, trial.usd_per_thousand) == (Decimal("0.002"), Decimal("2"))
+    assert UsageRecord.objects.filter(team=member.team, subject="expert").count() == 2
