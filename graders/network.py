@@ -1,5 +1,6 @@
 """The network that a team's graders get: Studio's guarded HTTP client and the team's own models."""
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -49,9 +50,19 @@ def _read(answer: Any) -> bytes:
     return bytes(body)
 
 
+def judge_source() -> Callable[[Team, str], JudgeEndpoint | None]:
+    """The function that finds a team's model by name."""
+    return import_string(settings.STUDIO_JUDGE_SOURCE)
+
+
+def judge_names(team: Team) -> list[str]:
+    """Names of the models that the team has."""
+    return import_string(settings.STUDIO_JUDGE_NAMES)(team)
+
+
 def clients_for(team: Team) -> GraderClients:
     """What the graders of one team are handed."""
-    source = import_string(settings.STUDIO_JUDGE_SOURCE)
+    source = judge_source()
 
     def judge(name: str) -> JudgeEndpoint | None:
         return source(team, name)

@@ -9,14 +9,16 @@ from django.urls import reverse
 from graders.forms import Node, node_of
 from graders.formula import Formula, FormulaError
 from graders.formula_words import formula_range, formula_words
+from graders.kinds.base import nearest
 from graders.kinds.registry import KINDS
 from graders.models import Grader, GraderVersion
+from graders.network import judge_names
 from graders.sample_sources import Choice, version_choices, version_chosen
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
 from graders.trials import is_costly
 from graders.types import Problem
-from graders.validation import grader_problems, has_errors
+from graders.validation import children, grader_problems, has_errors
 from rftstudio.teams.permissions import Permission, can
 
 SAMPLE_CHIPS = (
@@ -51,10 +53,26 @@ def editor_of(grader: Grader, config: Any, *, dataset: str = "") -> Editor:
     """Check a recipe against its own rules and the chosen dataset's fields."""
     choice = version_chosen(team=grader.team, public_id=dataset)
     problems = grader_problems(config, fields=choice.fields or None)
+    problems += judge_problems(config, judge_names(grader.team))
     editor = Editor(grader, config, choice, problems, newest=grader_version_newest(grader=grader))
     editor.node = node_of(shown_config(config) if isinstance(config, dict) else config, problems)
     editor.node.name = editor.node.name or grader.name
     return editor
+
+
+def judge_problems(config: Any, names: list[str], path: str = "") -> list[Problem]:
+    """Judges that the team does not have: samples would stay ungraded."""
+    if not isinstance(config, dict):
+        return []
+    found = []
+    model = config.get("model")
+    if config.get("type") in ("score_model", "label_model") and isinstance(model, str) and model and model not in names:
+        fix = nearest(model, names) if names else "Add one under Agents, Models."
+        said = f"The team has no model named {model}; samples would stay ungraded."
+        found.append(Problem(f"{path}model", "judge_unknown", said, fix, "warning"))
+    for where, child in children(config):
+        found += judge_problems(child, names, f"{path}{where}.")
+    return found
 
 
 def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, Any]:
@@ -77,6 +95,7 @@ def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, 
         "chips": chips_of(editor.choice),
         "words": words_of(editor),
         "is_costly": is_costly(editor.config),
+        "judge_names": judge_names(grader.team),
         "version": editor.choice.version,
         "versions": version_choices(team=grader.team),
         "tabs": tabs_of(request.actor.team.slug, editor, tab),

@@ -5,7 +5,9 @@ from typing import Any
 from django.db.models import Count, Max, Prefetch, QuerySet
 
 from graders.models import Grader, GraderVersion
+from graders.network import judge_source
 from graders.secrets import open_config
+from graders.validation import children
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
 
@@ -44,6 +46,25 @@ def grader_version_list(*, team: Team, grader: Grader) -> QuerySet[GraderVersion
 
 def grader_version_newest(*, grader: Grader) -> GraderVersion | None:
     return grader.versions.order_by("-number").first()
+
+
+def grader_judges(version: GraderVersion) -> dict[str, dict[str, Any]]:
+    """Where the models live that the recipe names, with their keys in the clear: for a trainer's eyes only."""
+    source = judge_source()
+    found = {name: source(version.team, name) for name in sorted(models_of(version.config))}
+    return {
+        name: {"base_url": endpoint.base_url, "model": endpoint.model, "headers": endpoint.headers}
+        for name, endpoint in found.items()
+        if endpoint
+    }
+
+
+def models_of(config: Any) -> set[str]:
+    """Names of the judge models in a recipe, at any depth."""
+    if not isinstance(config, dict):
+        return set()
+    own = {config["model"]} if isinstance(config.get("model"), str) and config["model"] else set()
+    return own.union(*(models_of(child) for _, child in children(config)))
 
 
 def grader_wire_config(version: GraderVersion) -> dict[str, Any]:

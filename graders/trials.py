@@ -3,11 +3,15 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from statistics import fmean
 from typing import Any
 
+from graders.calibration import Calibration, Pair, calibrate
+from graders.costs import judging_record
 from graders.formula import Formula, FormulaError
 from graders.formula_words import Share, formula_shares
+from graders.gaming import TrickResult, gaming_results
 from graders.grading import CompiledGrader
 from graders.models import GraderVersion
 from graders.sample_sources import StoredSample
@@ -18,6 +22,7 @@ from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 
 SET_SECONDS = 20.0
+TEST_SOURCE = "grader-test"
 COSTLY = {"score_model", "label_model", "endpoint"}
 
 
@@ -44,6 +49,12 @@ class Trial:
     published: Grade | None = None
     published_number: int | None = None
     is_repeatable: bool | None = None
+    usd: Decimal | None = None
+
+    @property
+    def usd_per_thousand(self) -> Decimal | None:
+        """What judging 1,000 rollouts like this one would cost."""
+        return None if self.usd is None else self.usd * 1000
 
 
 @dataclass
@@ -55,6 +66,7 @@ class SetTrial:
     samples: list[StoredSample] = field(default_factory=list)
     grades: list[Grade] = field(default_factory=list)
     was_cut: bool = False
+    usd: Decimal | None = None
 
     @property
     def graded(self) -> list[float]:
@@ -104,6 +116,7 @@ def trial_run(
         threshold = 0.5 if threshold is None else threshold
         trial = Trial(grade, None if grade.reward is None else grade.reward >= threshold)
         _fill_parts(trial, grader, item, sample)
+        trial.usd = judging_record(team=team, grades=[grade], source=TEST_SOURCE)
         if not is_costly(config):
             trial.is_repeatable = all(grader.grade(item, sample).reward == grade.reward for _ in range(2))
     if published is not None and not is_costly(published.config):
@@ -161,4 +174,24 @@ def set_run(
                 whole.before.append(before.grade(stored.item, stored.sample).reward)
     if before is not None:
         before.close()
+    whole.usd = judging_record(team=team, grades=whole.grades, source=TEST_SOURCE)
     return whole
+
+
+def gaming_run(*, version: GraderVersion, items: list[tuple[str, dict[str, Any]]]) -> list[TrickResult]:
+    """Cheap tricks against a published version, over items as (key, row). Calls judges if the recipe has them."""
+    with grader_compiled(version) as grader:
+        return gaming_results(grader, items, pass_mark=version.pass_threshold)
+
+
+def calibration_run(*, version: GraderVersion, samples: Iterable[StoredSample]) -> Calibration | None:
+    """A published version against people's labels on the same samples; None without labelled, graded ones."""
+    pairs = []
+    with grader_compiled(version) as grader:
+        for stored in samples:
+            if stored.label is None:
+                continue
+            reward = grader.grade(stored.item, stored.sample).reward
+            if reward is not None:
+                pairs.append(Pair(stored.id, reward, stored.label, len(stored.sample.output_text)))
+    return calibrate(pairs, pass_mark=version.pass_threshold)

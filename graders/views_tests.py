@@ -4,7 +4,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_http_methods, require_POST
 
 from graders.calibration import Pair, calibrate
 from graders.charts import reward_histogram
@@ -18,6 +18,7 @@ from graders.secrets import seal_config
 from graders.selectors import grader_get
 from graders.services import draft_compiled
 from graders.trials import SetTrial, is_costly, set_run
+from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 
 SET_SIZES = (20, 100, 500)
@@ -57,17 +58,18 @@ def grader_test(request: TeamRequest, public_id: str) -> HttpResponse:
 
 
 @team_view
-@require_GET
+@require_http_methods(["GET", "POST"])
 def grader_set(request: TeamRequest, public_id: str) -> HttpResponse:
     """The draft on many samples: stored rollouts, or each item answered by one of its fields."""
     grader = grader_get(team=request.actor.team, public_id=public_id)
-    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    editor = editor_of(grader, grader.draft, dataset=(request.POST or request.GET).get("dataset", ""))
     context = editor_context(request, editor, "set")
-    source, size = request.GET.get("source", ""), request.GET.get("size", "20")
+    data = request.POST or request.GET
+    source, size = data.get("source", ""), data.get("size", "20")
     size = int(size) if size in map(str, SET_SIZES) else SET_SIZES[0]
     size = min(size, SET_SIZES[0]) if is_costly(editor.config) else size
     context |= {"source": source, "size": size, "sizes": SET_SIZES, "fields": sorted(editor.choice.fields)}
-    if source and editor.is_valid:
+    if source and editor.is_valid and _is_asked(request, editor):
         samples = _samples(editor, source, size)
         trial = set_run(
             actor=request.actor, team=grader.team, config=editor.config, samples=samples, published=editor.newest
@@ -76,6 +78,16 @@ def grader_set(request: TeamRequest, public_id: str) -> HttpResponse:
         context |= {"share_zero": trial.share_of(0.0), "share_one": trial.share_of(1.0)}
         context["all_same"] = len(trial.graded) > 2 and len(set(trial.graded)) == 1
     return render(request, "graders/grader_set.html", context)
+
+
+def _is_asked(request: TeamRequest, editor: Editor) -> bool:
+    """Whether to run now: always when it costs nothing, else only for a POST by someone who may spend on it."""
+    if not is_costly(editor.config):
+        return True
+    if request.method != "POST":
+        return False
+    check_can(request.actor, Permission.GRADER_EDIT, team=editor.grader.team)
+    return True
 
 
 def _samples(editor: Editor, source: str, size: int) -> list[StoredSample]:
@@ -105,14 +117,14 @@ def _figure(trial: SetTrial, editor: Editor) -> dict[str, Any] | None:
 
 
 @team_view
-@require_GET
+@require_http_methods(["GET", "POST"])
 def grader_gaming(request: TeamRequest, public_id: str) -> HttpResponse:
     """Cheap tricks on some items of the chosen dataset."""
     grader = grader_get(team=request.actor.team, public_id=public_id)
-    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    editor = editor_of(grader, grader.draft, dataset=(request.POST or request.GET).get("dataset", ""))
     context = editor_context(request, editor, "gaming")
     costly = is_costly(editor.config)
-    context["asks_first"] = costly and "run" not in request.GET
+    context["asks_first"] = not _is_asked(request, editor)
     if editor.is_valid and editor.choice.version and not context["asks_first"]:
         count = GAMING_ITEMS_COSTLY if costly else GAMING_ITEMS
         rows = [item_at(team=grader.team, version=editor.choice.version, position=n) for n in range(count)]
@@ -125,11 +137,11 @@ def grader_gaming(request: TeamRequest, public_id: str) -> HttpResponse:
 
 
 @team_view
-@require_GET
+@require_http_methods(["GET", "POST"])
 def grader_agreement(request: TeamRequest, public_id: str) -> HttpResponse:
     """The draft against the judgement of people on the same rollouts."""
     grader = grader_get(team=request.actor.team, public_id=public_id)
-    editor = editor_of(grader, grader.draft, dataset=request.GET.get("dataset", ""))
+    editor = editor_of(grader, grader.draft, dataset=(request.POST or request.GET).get("dataset", ""))
     context = editor_context(request, editor, "agreement")
     labelled = [
         stored
@@ -137,7 +149,7 @@ def grader_agreement(request: TeamRequest, public_id: str) -> HttpResponse:
         if stored.label is not None
     ]
     context["label_count"] = len(labelled)
-    if editor.is_valid and labelled and (not is_costly(editor.config) or "run" in request.GET):
+    if editor.is_valid and labelled and _is_asked(request, editor):
         trial = set_run(actor=request.actor, team=grader.team, config=editor.config, samples=labelled)
         pairs = [
             Pair(stored.id, reward, stored.label, len(stored.sample.output_text))

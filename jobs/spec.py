@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from datasets.models import Item, Split
+from graders.selectors import grader_judges, grader_wire_config
 from jobs.agents import selectors as agent_selectors
 from jobs.backends.base import RunSpec
 from jobs.models import Job
@@ -13,7 +14,7 @@ SPEC_VERSION = 1
 
 
 def job_spec(job: Job) -> dict[str, Any]:
-    """The spec of one run. Holds unsealed tool headers: for the trainer's eyes only."""
+    """The spec of one run. Holds unsealed headers of tools, graders and judges: for the trainer's eyes only."""
     baseline = job.baseline
     agent, grader = baseline.agent_version, baseline.grader_version
     return {
@@ -28,7 +29,8 @@ def job_spec(job: Job) -> dict[str, Any]:
             "sampling": agent.sampling,
             "response_format": agent.response_format,
         },
-        "grader": grader.config,
+        "grader": grader_wire_config(grader),
+        "judges": grader_judges(grader),
         "pass_threshold": grader.pass_threshold,
         "plan": trainer_plan(job.plan),
     }

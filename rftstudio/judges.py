@@ -25,3 +25,8 @@ def judge_endpoint(team: Team, name: str) -> JudgeEndpoint | None:
     key = unseal(model.api_key_sealed)
     headers = {"Authorization": f"Bearer {key}", "api-key": key} if key else {}
     return JudgeEndpoint(model.base_url or "https://api.openai.com/v1", model.model, headers)
+
+
+def judge_names(team: Team) -> list[str]:
+    """Models of the team that a grader may name."""
+    return list(ModelEndpoint.objects.filter(team=team).order_by("name").values_list("name", flat=True))

@@ -167,5 +167,6 @@ STUDIO_ALLOWED_PRIVATE_HOSTS = env.names("STUDIO_ALLOWED_PRIVATE_HOSTS", [])
 
 # Where graders find the team's judge models: they stand left of the agents room and may not import it.
 STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"
+STUDIO_JUDGE_NAMES = "rftstudio.judges.judge_names"
 # Where they find stored rollouts to test against, for the same reason.
 STUDIO_SAMPLE_SOURCE = "rftstudio.stored_samples.stored_samples"

@@ -264,8 +264,12 @@ def test_costly_graders_ask_before_they_call(client_of, member, version):
 def test_viewer_may_not_spend_on_judges(client_of, viewer, member, version):
     config = {"type": "score_model", "model": "m", "input": [{"role": "user", "content": "{{ sample.output_text }}"}]}
     grader = grader_create(actor=member, name="Judge", config=config)
+    client = client_of(viewer)
     data = {"g-type": "score_model", "g-model": "m", "g-input-0": "x", "g-input-0-role": "user"}
-    assert client_of(viewer).post(url(grader, "test"), data).status_code == 403
+    assert client.post(url(grader, "test"), data).status_code == 403
+    assert client.post(url(grader, "gaming")).status_code == 403
+    assert client.post(url(grader, "set"), {"source": "empty"}).status_code == 403
+    assert "3 samples" not in client.get(url(grader, "set"), {"source": "empty"}).content.decode()
 
 
 def test_header_values_never_reach_a_page(client_of, member):

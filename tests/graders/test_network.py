@@ -1,0 +1,74 @@
+"""The team's own network: guarded addresses, its own models, real HTTP."""
+
+import json
+
+import pytest
+
+from graders.clients import Unreachable
+from graders.network import GuardedHttp
+from graders.selectors import grader_judges, grader_wire_config
+from graders.services import grader_compiled, grader_create, grader_version_publish
+from graders.types import Sample
+from jobs.agents.models import ModelEndpoint
+from rftstudio.core.sealed import seal
+from tests.fakes.server import HttpServer, Reply
+
+JUDGE = {"type": "score_model", "model": "expert", "input": [{"role": "user", "content": "{{ sample.output_text }}"}]}
+
+
+def published(actor, config, name="Own"):
+    return grader_version_publish(actor=actor, grader=grader_create(actor=actor, name=name, config=config))
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:9/", "http://169.254.169.254/latest", "http://[::1]/", "http://localhost/"]
+)
+def test_private_addresses_are_refused(address):
+    with pytest.raises(Unreachable) as refusal:
+        GuardedHttp(frozenset()).post(address, headers={}, body=b"{}", seconds=2)
+    assert refusal.value.may_heal is False
+
+
+def test_endpoint_grader_speaks_real_http_and_sends_its_header(member, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    with HttpServer(lambda request: Reply.of({"score": 0.25})) as server:
+        version = published(member, {"type": "endpoint", "url": server.url, "headers": {"X-Key": "s3cret"}})
+        with grader_compiled(version) as grader:
+            grade = grader.grade({"a": 1}, Sample(output_text="x"), "trace_9")
+    assert grade.reward == 0.25
+    assert server.requests[0].headers["x-key"] == "s3cret"
+    assert json.loads(server.requests[0].body)["trace_id"] == "trace_9"
+
+
+def test_redirect_to_a_private_host_is_not_followed(member, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    with HttpServer(lambda request: Reply(302, headers={"Location": "http://169.254.169.254/"})) as server:
+        grader = grader_compiled(published(member, {"type": "endpoint", "url": server.url}))
+        grade = grader.grade({}, Sample())
+    assert grade.reward is None
+    assert "redirect" in grade.details
+    assert len(server.requests) == 1
+
+
+def test_judge_is_the_teams_own_model(member, stranger, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    message = {"role": "assistant", "content": "0.5"}
+    with HttpServer(lambda request: Reply.of({"choices": [{"message": message}]})) as server:
+        for team, key in ((member.team, "sk-ours"), (stranger.team, "sk-theirs")):
+            ModelEndpoint.objects.create(
+                team=team, name="expert", kind="openai", model="m", base_url=server.url, api_key_sealed=seal(key)
+            )
+        version = published(member, JUDGE)
+        with grader_compiled(version) as grader:
+            assert grader.grade({}, Sample(output_text="x")).reward == 0.5
+        assert server.requests[0].headers["authorization"] == "Bearer sk-ours"
+        told = grader_judges(version)
+    assert told["expert"]["headers"]["Authorization"] == "Bearer sk-ours"
+    assert grader_wire_config(version)["model"] == "expert"
+
+
+def test_judge_that_the_team_does_not_have(member):
+    version = published(member, JUDGE)
+    assert grader_judges(version) == {}
+    with grader_compiled(version) as grader:
+        assert "no model named expert" in grader.grade({}, Sample(output_text="x")).details
