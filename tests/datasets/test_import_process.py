@@ -46,7 +46,9 @@ def place(tmp_path_factory):
     source = folder / "rows.jsonl"
     with source.open("w") as out:
         for number in range(ROWS):
-            out.write(json.dumps(row(f"Case {number}: " + "words and more words " * 35, reference_answer=number)) + "\n")
+            out.write(
+                json.dumps(row(f"Case {number}: " + "words and more words " * 35, reference_answer=number)) + "\n"
+            )
     environment = {
         **os.environ, "STUDIO_VAR_DIR": str(folder / "var"), "DJANGO_SETTINGS_MODULE": "rftstudio.settings.local",
         "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{folder / 'studio.sqlite3'}",
