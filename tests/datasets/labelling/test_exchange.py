@@ -26,7 +26,7 @@ def test_hostile_choice_is_kept_as_it_was(member):
     assert label.annotator == "user404@example.com"
     item = task.entries.get().item
     assert item.data["writers"][0]["ipi"] is None
-    assert item.title == "rawWork:spotify:publisher:WCPWW008648058000"
+    assert item.title == "TAN BAI"
 
 
 def test_history_is_kept(member):
