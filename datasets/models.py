@@ -199,3 +199,6 @@ class LineProblem(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["version", "state", "code", "line"])]
+
+
+from datasets.label_models import Label, LabelEntry, LabelEvent, LabelTask, StepLabel  # noqa: E402, F401 one app's tables

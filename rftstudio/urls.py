@@ -9,6 +9,7 @@ from jobs.rollouts import urls as rollouts
 urlpatterns = [
     path("", include("rftstudio.teams.urls")),
     path("", include("datasets.urls")),
+    path("", include("datasets.labelling.urls")),
     path("", include("graders.urls")),
     path("", include("jobs.agents.urls")),
     path("", include(([*rollouts.urlpatterns, *rollout_patterns], rollouts.app_name))),

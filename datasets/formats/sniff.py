@@ -41,6 +41,10 @@ def sniff(head: bytes, filename: str) -> FileFacts:
     _refuse_wide(text)
     _refuse_markup(stripped)
     facts.line_end = _line_end(text)
+    if not stripped.startswith(b"[") and b"\r" in text and b"\n" not in text:
+        raise FileRefused(
+            "cr_line_ends", "The lines end in a bare carriage return (old Mac style).", "Save it with LF line ends."
+        )
     suffix = PurePath(filename).suffix.lower()
     if suffix in (".csv", ".tsv", ".tab"):
         facts.format, facts.delimiter = "delimited", _delimiter(text, suffix)
@@ -58,10 +62,6 @@ def sniff(head: bytes, filename: str) -> FileFacts:
         )
     if facts.format == "jsonl" and stripped.partition(b"\n")[0].strip() == b"{":
         facts.format = "json_array"  # objects spread over several lines: found by their braces, as in an array
-    if facts.format != "json_array" and b"\r" in text and b"\n" not in text:
-        raise FileRefused(
-            "cr_line_ends", "The lines end in a bare carriage return (old Mac style).", "Save it with LF line ends."
-        )
     return facts
 
 

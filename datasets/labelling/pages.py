@@ -1,0 +1,103 @@
+"""What label pages show: an entry as a conversation without what must stay hidden, and the form with its answers."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from datasets import showing
+from datasets.labelling.schema import STEP_MARKS
+from datasets.models import Label, LabelEntry
+from datasets.row_checks import REFERENCE_NAMES
+
+
+@dataclass(frozen=True)
+class EntryShown:
+    """An entry for the page. Built without reward, policy, labels and, unless the task shows it, the reference."""
+
+    title: str
+    messages: list[showing.MessageShown]
+    fields: list[showing.FieldShown]
+    steps: list[dict[str, Any]]
+    answer: str
+
+
+def entry_shown(entry: LabelEntry) -> EntryShown:
+    value = dict(entry.item.data if entry.item else entry.content)
+    written = {field["name"] for field in entry.task.fields}
+    if not entry.task.shows_reference:
+        value = {name: inner for name, inner in value.items() if name not in REFERENCE_NAMES and name not in written}
+    steps, answer = value.pop("steps", []) if not entry.item else [], ""
+    if not entry.item:
+        answer = str(value.pop("answer", "") or "")
+    title = entry.item.key if entry.item else entry.subject
+    return EntryShown(
+        title, showing.messages_shown(value), showing.fields_shown(value),
+        [_step(number, step) for number, step in enumerate(steps)], answer,
+    )  # fmt: skip
+
+
+def _step(number: int, step: Any) -> dict[str, Any]:
+    step = step if isinstance(step, dict) else {"title": str(step)}
+    return {"number": number, "title": str(step.get("title", "")), "text": str(step.get("text", ""))[:20_000]}
+
+
+def form_fields(
+    fields: list[dict[str, Any]], values: dict[str, Any], steps: list[dict[str, Any]] | None = None
+) -> list[dict[str, Any]]:
+    """The form's fields with the present answers, ready for the template."""
+    return [_form_field(field, values.get(field["name"]), steps or []) for field in fields]
+
+
+def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    shown = {
+        **field,
+        "value": value,
+        "html_name": f"value-{field['name']}",
+        "optional": not field.get("required", True),
+    }
+    kind = field["kind"]
+    if kind in ("choice", "tags"):
+        picked = value if isinstance(value, list) else [value]
+        shown["choices"] = [
+            {**option, "place": place, "is_on": option["value"] in picked}
+            for place, option in enumerate(field.get("options", []))
+        ]
+    if kind == "score" and _is_short(field):
+        low, high = int(field.get("low", 0)), int(field.get("high", 5))
+        shown["marks"] = [{"value": mark, "is_on": value == mark} for mark in range(low, high + 1)]
+    if kind == "steps":
+        given = value or {}
+        shown["rows"] = [
+            {**step, "marks": [{"mark": mark, "word": word, "is_on": given.get(str(step["number"])) == mark}
+                               for mark, word in STEP_MARKS.items()]}
+            for step in steps
+        ]  # fmt: skip
+    if kind in ("span", "tags") and not field.get("options"):
+        shown["text"] = "\n".join(value or [])
+    return shown
+
+
+def _is_short(field: dict[str, Any]) -> bool:
+    low, high = field.get("low", 0), field.get("high", 5)
+    return low == int(low) and high == int(high) and high - low <= 10
+
+
+def answers_side_by_side(entry: LabelEntry, labels: list[Label]) -> list[dict[str, Any]]:
+    """Submitted labels in an order that tells nothing about who wrote them; names only once the entry is settled."""
+    is_settled = entry.status == LabelEntry.Status.SETTLED
+    ordered = sorted(labels, key=lambda label: hashlib.sha256(f"{entry.pk}:{label.pk}".encode()).digest())
+    words = ("First", "Second", "Third", "Fourth", "Fifth")
+    return [
+        {
+            "title": label.annotator if is_settled else f"{words[place] if place < 5 else place + 1} label",
+            "values": [
+                {
+                    "label": field["label"],
+                    "value": showing.fields_shown({field["name"]: label.values.get(field["name"])})[0],
+                }
+                for field in entry.task.fields
+            ],
+            "raw": label.values,
+        }
+        for place, label in enumerate(ordered)
+    ]

@@ -1,0 +1,159 @@
+"""Reads of label tasks. Blind mode is decided here: what a person may not see is never selected."""
+
+import statistics
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from datasets.models import Label, LabelEntry, LabelTask, StepLabel
+from rftstudio.core.errors import NotFound
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Team
+from rftstudio.teams.permissions import Permission, can
+
+
+def annotator_name(actor: Actor) -> str:
+    """What a person's labels are kept under; unlike a display name it is unique."""
+    return actor.user.email if actor.user else actor.name
+
+
+def task_list(*, team: Team) -> QuerySet[LabelTask]:
+    """The team's label tasks, newest first, with counts of entries by state."""
+    return (
+        LabelTask.objects.filter(team=team)
+        .select_related("version__dataset")
+        .annotate(
+            total=Count("entries"),
+            waiting=Count("entries", filter=Q(entries__status=LabelEntry.Status.OPEN)),
+            disputed=Count("entries", filter=Q(entries__status=LabelEntry.Status.DISPUTED)),
+        )
+        .order_by("-pk")
+    )
+
+
+def task_get(*, team: Team, public_id: str) -> LabelTask:
+    task = LabelTask.objects.select_related("version__dataset", "team").filter(team=team, public_id=public_id).first()
+    if task is None:
+        raise NotFound("There is nothing at this address.")
+    return task
+
+
+def entry_get(*, task: LabelTask, position: int) -> LabelEntry:
+    entry = task.entries.select_related("item", "task").filter(position=position).first()
+    if entry is None:
+        raise NotFound("There is nothing at this address.")
+    return entry
+
+
+def is_annotator(actor: Actor, task: LabelTask) -> bool:
+    """Named for the task; or, when nobody is, any member who may label."""
+    if actor.user is None or not can(actor, Permission.LABEL):
+        return False
+    named = list(task.annotators.values_list("pk", flat=True))
+    return not named or actor.user.pk in named
+
+
+def is_adjudicator(actor: Actor, task: LabelTask) -> bool:
+    """Named for the task; or, when nobody is, whoever may edit datasets."""
+    named = list(task.adjudicators.values_list("pk", flat=True))
+    if named:
+        return actor.user is not None and actor.user.pk in named and can(actor, Permission.LABEL)
+    return can(actor, Permission.DATASET_EDIT)
+
+
+def open_for(actor: Actor, task: LabelTask) -> QuerySet[LabelEntry]:
+    """Entries that this person may label now, in order: not answered by them, with a place left."""
+    name, now = annotator_name(actor), timezone.now()
+    mine = Label.objects.filter(entry=OuterRef("pk"), annotator=name, is_adjudication=False)
+    others = Q(labels__is_adjudication=False) & ~Q(labels__annotator=name)
+    holds = Q(labels__status=Label.Status.SUBMITTED) | Q(labels__status=Label.Status.DRAFT, labels__lease_until__gt=now)
+    return (
+        task.entries.filter(status=LabelEntry.Status.OPEN)
+        .exclude(Exists(mine.exclude(status=Label.Status.DRAFT)))
+        .annotate(taken=Count("labels", filter=others & holds))
+        .filter(taken__lt=task.overlap)
+        .order_by("position")
+    )
+
+
+def labels_visible(*, actor: Actor, task: LabelTask) -> QuerySet[Label]:
+    """The labels this person may see: all where the entry takes no more labels; in a blind task else only their own,
+    and others' once their own is in. Drafts of others are never shown."""
+    name = annotator_name(actor)
+    rows = Label.objects.filter(entry__task=task).filter(Q(annotator=name) | ~Q(status=Label.Status.DRAFT))
+    if not task.is_blind or not is_annotator(actor, task):
+        return rows
+    own_is_in = Label.objects.filter(
+        entry=OuterRef("entry"), annotator=name, status=Label.Status.SUBMITTED, is_adjudication=False
+    )
+    return rows.filter(Q(annotator=name) | ~Q(entry__status=LabelEntry.Status.OPEN) | Exists(own_is_in))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a task stands, for everybody and for one person."""
+
+    total: int
+    done: int
+    disputed: int
+    skipped: int
+    left_for_me: int
+    mine_today: int
+    seconds_left: float | None
+
+
+def task_progress(*, actor: Actor, task: LabelTask) -> Progress:
+    """Counts, and about how long the person's own rest will take at the pace of their last labels."""
+    states = dict(task.entries.order_by().values_list("status").annotate(count=Count("pk")))
+    total, name = sum(states.values()), annotator_name(actor)
+    mine = Label.objects.filter(entry__task=task, annotator=name, status=Label.Status.SUBMITTED)
+    pace = list(mine.filter(seconds__gt=0).order_by("-submitted_at").values_list("seconds", flat=True)[:20])
+    left = open_for(actor, task).count() if is_annotator(actor, task) else 0
+    return Progress(
+        total=total,
+        done=total - states.get(LabelEntry.Status.OPEN, 0),
+        disputed=states.get(LabelEntry.Status.DISPUTED, 0),
+        skipped=states.get(LabelEntry.Status.SKIPPED, 0),
+        left_for_me=left,
+        mine_today=mine.filter(submitted_at__gte=timezone.now() - timedelta(hours=24)).count(),
+        seconds_left=statistics.median(pace) * left if pace and left else None,
+    )
+
+
+def last_submitted(*, actor: Actor, task: LabelTask) -> Label | None:
+    """The label that undo would take back."""
+    rows = Label.objects.filter(
+        entry__task=task, annotator=annotator_name(actor), is_adjudication=False,
+        status__in=[Label.Status.SUBMITTED, Label.Status.SKIPPED],
+    )  # fmt: skip
+    return rows.select_related("entry").order_by(F("submitted_at").desc(nulls_last=True), "-pk").first()
+
+
+def step_labels(*, team: Team, subjects: list[str]) -> dict[str, dict[int, list[int]]]:
+    """Marks of people on steps, `{rollout id: {step: [marks]}}`: from rollout pages and from label tasks alike."""
+    found: dict[str, dict[int, list[int]]] = {}
+    for subject, step, value in StepLabel.objects.filter(team=team, subject__in=subjects).values_list(
+        "subject", "step", "value"
+    ):
+        found.setdefault(subject, {}).setdefault(step, []).append(value)
+    rows = Label.objects.filter(
+        entry__task__team=team, entry__subject__in=subjects, status=Label.Status.SUBMITTED
+    ).select_related("entry__task")
+    for label in rows:
+        for field in label.entry.task.fields:
+            if field["kind"] == "steps":
+                for step, mark in label.values.get(field["name"], {}).items():
+                    found.setdefault(label.entry.subject, {}).setdefault(int(step), []).append(mark)
+    return found
+
+
+def subject_labels(*, team: Team, subjects: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Results that hold for rollouts, `{rollout id: [values]}`: for calibration of graders and judges."""
+    rows = LabelEntry.objects.filter(task__team=team, subject__in=subjects).exclude(result={})
+    found: dict[str, list[dict[str, Any]]] = {}
+    for subject, result in rows.values_list("subject", "result"):
+        found.setdefault(subject, []).append(result)
+    return found

@@ -1,0 +1,106 @@
+"""Two annotators and one adjudicator, each in a browser of their own."""
+
+import pytest
+from django.urls import reverse
+
+from datasets.labelling import services
+from datasets.models import LabelEntry
+from rftstudio.teams.models import Role
+from tests.conftest import actor_in
+from tests.datasets.helpers import import_bytes, jsonl, row
+from tests.datasets.labelling.conftest import FIELDS
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def people(team):
+    return [actor_in(team, Role.EXPERT) for _ in range(3)]
+
+
+@pytest.fixture
+def task(member, people):
+    version = import_bytes(
+        member, jsonl(*(row(f"Where is service {n} taxed?", reference_answer="secret") for n in range(4))), name="VAT"
+    )
+    anna, bert, cleo = people
+    return services.task_create(
+        actor=member, name="Is the conclusion right?", fields=FIELDS, version=version, overlap=2,
+        annotators=[anna.user, bert.user], adjudicators=[cleo.user], instructions="Read the question first.",
+    )  # fmt: skip
+
+
+def address(name: str, task, *args) -> str:
+    return reverse(f"labels:{name}", args=[task.team.slug, task.public_id, *args])
+
+
+def label_all(page, task, keys: str) -> None:
+    """Answer entry after entry by keyboard alone."""
+    page.goto(address("entry-next", task))
+    for number, key in enumerate(keys):
+        page.get_by_text(f"Where is service {number} taxed?").wait_for()
+        page.keyboard.press(key)
+        page.keyboard.press("Control+Enter")
+    page.get_by_role("heading", name="Nothing is left for you").or_(
+        page.get_by_role("heading", name="All entries are labelled")
+    ).wait_for()
+
+
+def test_two_annotators_and_an_adjudicator(signed_in_page, axe, picture, task, people, member):
+    anna, bert, cleo = people
+    first = signed_in_page(anna)
+    label_all(first, task, "yyny")
+    second = signed_in_page(bert)
+    second.goto(address("entry-next", task))
+    picture(second, "label-queue")
+    assert axe(second) == []
+    assert anna.user.email not in second.content()
+    assert "secret" not in second.content()
+    second.keyboard.press("n")
+    second.get_by_text("saved ").wait_for()
+    second.reload()
+    assert second.get_by_role("radio", name="No").is_checked(), "the draft was kept"
+    label_all(second, task, "ynnn")
+    assert task.entries.filter(status=LabelEntry.Status.DISPUTED).count() == 2
+
+    third = signed_in_page(cleo)
+    third.goto(address("task-detail", task))
+    picture(third, "label-task")
+    assert axe(third) == []
+    third.get_by_role("link", name="0002").first.click()
+    picture(third, "label-settle")
+    assert axe(third) == []
+    assert anna.user.email not in third.content()
+    third.keyboard.press("n")
+    third.keyboard.press("Control+Enter")
+    third.get_by_role("heading", name="Settle 0004").wait_for()
+    third.keyboard.press("n")
+    third.keyboard.press("Control+Enter")
+    third.get_by_role("heading", name="Agreement").wait_for()
+    alpha = third.locator("tbody tr").first.locator("td b").inner_text()
+    assert -1 <= float(alpha) <= 1
+
+    maker = signed_in_page(member)
+    maker.goto(address("task-detail", task))
+    maker.get_by_role("button", name="Write labels").click()
+    maker.get_by_role("heading", name="VAT, version 1").wait_for()
+    assert [item.data["right"] for item in task.version.items.order_by("position")] == ["Yes", "No", "No", "No"]
+    assert list(task.entries.get(position=1).events.values_list("verb", flat=True)) == [
+        "submitted", "submitted", "adjudicated",
+    ]  # fmt: skip
+
+
+def test_queue_on_a_phone(signed_in_page, axe, picture, task, people):
+    page = signed_in_page(people[0], width="phone")
+    page.goto(address("entry-next", task))
+    picture(page, "label-queue-phone", whole=True)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_task_form_is_accessible(signed_in_page, axe, picture, member, team, task):
+    page = signed_in_page(member, theme="dark")
+    for name in ("task-new", "task-list", "task-import"):
+        page.goto(reverse(f"labels:{name}", args=[team.slug]))
+        picture(page, f"label-{name}")
+        assert axe(page) == []

@@ -1,0 +1,253 @@
+"""Readers: rows out, bad lines with their place. Tables of input and output, no database."""
+
+import datetime
+import io
+import json
+
+import pytest
+
+from datasets import readers
+from datasets.formats import json_array
+from datasets.formats.base import BadLine, Blank, Cursor, FileRefused, Row
+
+GOOD = b'{"messages": [{"role": "user", "content": "q"}]}'
+
+
+def events(content: bytes, name: str = "rows.jsonl", cursor: Cursor | None = None) -> list:
+    stream = io.BytesIO(content)
+    return list(readers.read(stream, readers.facts_of(stream, name), cursor))
+
+
+def values(content: bytes, name: str = "rows.jsonl") -> list:
+    return [event.value for event in events(content, name) if isinstance(event, Row)]
+
+
+def faults(content: bytes, name: str = "rows.jsonl") -> list[tuple[int, int, str]]:
+    return [(event.line, event.column, event.code) for event in events(content, name) if isinstance(event, BadLine)]
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "code"),
+    [
+        (b"", "a.jsonl", "empty_file"),
+        (b" \n\n", "a.jsonl", "empty_file"),
+        (b"\xef\xbb\xbf", "a.csv", "empty_file"),
+        ('{"a": 1}\n'.encode("utf-16"), "a.jsonl", "utf16"),
+        ('{"a": 1}\n'.encode("utf-16-be"), "a.jsonl", "utf16"),
+        ("a,b\n1,2\n".encode("utf-16"), "a.csv", "utf16"),
+        ('{"a": 1}\n'.encode("utf-32"), "a.jsonl", "utf32"),
+        (b"\x1f\x8b\x08\x00", "a.jsonl", "gzip"),
+        (b"PK\x03\x04rest", "a.xlsx", "zip"),
+        (b"%PDF-1.7", "a.jsonl", "pdf"),
+        (b"<!DOCTYPE html><html>", "a.jsonl", "web_page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a.csv", "git_lfs_pointer"),
+        (b'{\n "a": 1,\n "b": [{"x": 1}]\n}\n', "a.json", "one_object"),
+        (b'{"a": 1}\r{"a": 2}\r', "a.jsonl", "cr_line_ends"),
+        (b"a,b\r1,2\r", "a.csv", "cr_line_ends"),
+    ],
+)
+def test_what_a_file_really_is_gets_named(content, name, code):
+    with pytest.raises(FileRefused) as refused:
+        events(content, name)
+    assert refused.value.code == code
+    assert refused.value.fix
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "code"),
+    [
+        (b'{"a": 1', 8, "invalid_json"),
+        (b'{"a": 1,}', 9, "invalid_json"),
+        (b"{'a': 1}", 2, "invalid_json"),
+        (b'{"a": 1} {"b": 2}', 10, "invalid_json"),
+        (b'{"a": "x\ty"}', 9, "invalid_json"),
+        (b'{"a": 01}', 8, "invalid_json"),
+        (b"[1, 2]", 1, "not_an_object"),
+        (b'"text"', 1, "not_an_object"),
+        (b"null", 1, "not_an_object"),
+        (b"12", 1, "not_an_object"),
+        (b'{"a": NaN}', 7, "nan_literal"),
+        (b'{"text": "NaN", "a": -Infinity}', 22, "nan_literal"),
+        (b'{"a": 1e999}', 7, "number_too_large"),
+        (b'{"a": ' + b"9" * 5000 + b"}", 1, "number_too_long"),
+        (b'{"a": "caf\xe9"}', 11, "not_utf8"),
+        (b'{"a": "\xed\xa0\x80"}', 8, "not_utf8"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 1, "too_deep"),
+    ],
+)
+def test_bad_line_is_named_and_its_neighbours_kept(line, column, code):
+    content = GOOD + b"\n" + line + b"\n" + GOOD + b"\n"
+    assert faults(content) == [(2, column, code)]
+    assert len(values(content)) == 2
+
+
+def test_bad_byte_is_counted_in_the_file():
+    bad = next(event for event in events(GOOD + b'\n{"a": "caf\xe9"}\n') if isinstance(event, BadLine))
+    assert f"byte {len(GOOD) + 1 + 10} of the file" in bad.message
+    assert "Windows-1252" in bad.message
+    assert bad.text == '{"a": "caf\\xe9"}'
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [(b'{"a": 1, "a": 2}', "doubled_key"), (b'{"x": {"k": 1, "k": 1}}', "doubled_key"),
+     (b'{"a": "\\u0000"}', "nul_character"), (b'{"a": "\\ud83d"}', "lone_surrogate"), (b'{"\\ude00": 1}', "lone_surrogate"),
+     (b'{"item": {"a": 1}}', "eval_items")],
+)  # fmt: skip
+def test_oddities_are_noted(line, note):
+    assert note in events(line + b"\n")[0].notes
+
+
+@pytest.mark.parametrize("line", [b'{"a": "\\u0022quoted\\u0022"}', b'{"a": "\\ud83d\\ude00"}', b'{"a": "\\\\ud83d"}'])
+def test_ordinary_escapes_are_not(line):
+    assert events(line + b"\n")[0].notes == ()
+
+
+def test_same_values_have_the_same_canonical_bytes_however_written():
+    one, two = events(b'{"b":1,"a":[1.0,"\xc3\xa9"]}\n{ "a" : [1.0, "\\u00e9"],  "b" : 1 }\n')
+    assert one.canonical == two.canonical
+    three, four = events(b'{"a":1234567890123456789012}\n{"a": 1234567890123456789013}\n')
+    assert three.canonical != four.canonical
+
+
+def test_last_line_may_lack_its_newline_and_lines_may_end_in_either():
+    assert len(values(GOOD + b"\r\n" + GOOD + b"\n" + GOOD)) == 3
+
+
+def test_jsonl_goes_on_from_its_cursor():
+    content = GOOD + b"\n\n" + GOOD + b"\n{oops\n"
+    first = events(content)
+    cursor = Cursor(offset=first[1].end, line=first[1].line, records=2)
+    assert events(content, cursor=cursor) == first[2:]
+
+
+def test_too_long_line_is_passed_over(monkeypatch):
+    from datasets.formats import jsonl
+
+    monkeypatch.setattr(jsonl, "MAX_ROW_BYTES", 100)
+    content = GOOD + b'\n{"a": "' + b"x" * 500 + b'"}\n' + GOOD + b"\n"
+    assert faults(content) == [(2, 100, "line_too_long")]
+    assert len(values(content)) == 2
+
+
+ARRAY = b'[\n {"a": "x, ]}[{", "b": [1, {"c": "\\""}]},\n\n {"a": 2}\n]\n'
+
+
+def test_array_is_cut_by_its_brackets():
+    rows = [event for event in events(ARRAY, "a.json") if isinstance(event, Row)]
+    assert [row.value for row in rows] == [{"a": "x, ]}[{", "b": [1, {"c": '"'}]}, {"a": 2}]
+    assert [row.line for row in rows] == [2, 4]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 64])
+def test_array_does_not_depend_on_how_it_is_read(monkeypatch, size):
+    whole = [event.value for event in events(ARRAY, "a.json")]
+    monkeypatch.setattr(json_array, "_CHUNK", size)
+    assert [event.value for event in events(ARRAY, "a.json")] == whole
+
+
+@pytest.mark.parametrize(
+    ("content", "rows", "expected"),
+    [
+        (b'[{"a": 1}, {"a": }, {"a": 3}]', 2, [(1, 18, "invalid_json")]),
+        (b'[\n{"a": 1},\n{"a": 1 "b": 2},\n{"a": 3}\n]', 2, [(3, 9, "invalid_json")]),
+        (b'[{"a": 1}, 7]', 1, [(1, 12, "not_an_object")]),
+        (b'[{"a": 1}, {"a": 2}', 2, [(1, 1, "array_not_closed")]),
+        (b'[{"a": 1}, {"a": "cut', 1, [(1, 18, "invalid_json"), (1, 1, "array_not_closed")]),
+        (b'[{"a": 1}] [{"a": 2}]', 1, [(1, 1, "text_after_end")]),
+        (b'[{"a": NaN}]', 0, [(1, 8, "nan_literal")]),
+        (b"[]", 0, []),
+    ],
+)
+def test_array_with_faults(content, rows, expected):
+    found = faults(content, "a.json")
+    assert len(values(content, "a.json")) == rows
+    assert [code for _, _, code in found] == [code for _, _, code in expected]
+    assert found[0][:2] == expected[0][:2] if expected else not found
+
+
+def test_objects_over_several_lines_are_rows():
+    content = json.dumps({"a": 1, "b": {"c": 2}}, indent=1).encode() + b"\n" + json.dumps({"a": 2}, indent=1).encode()
+    assert values(content) == [{"a": 1, "b": {"c": 2}}, {"a": 2}]
+
+
+def test_array_values_keep_every_digit():
+    row = events(b'[\n{"a": 12345678901234567890123,\n "b": 1.10}]', "a.json")[0]
+    assert row.raw == '{"a":12345678901234567890123,"b":1.10}'
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "expected"),
+    [
+        (b"a,b\n1,NA\n", "x.csv", [{"a": "1", "b": "NA"}]),
+        (b"\xef\xbb\xbfa;b\r\n1;2\r\n", "x.csv", [{"a": "1", "b": "2"}]),
+        (b"a\tb\n1,5\t2\n", "x.tsv", [{"a": "1,5", "b": "2"}]),
+        (b'a,b\n"x\ny","say ""hi"""\n', "x.csv", [{"a": "x\ny", "b": 'say "hi"'}]),
+        (b"a\nonly\n", "x.csv", [{"a": "only"}]),
+        (b"a,b\n007,1e5\n", "x.csv", [{"a": "007", "b": "1e5"}]),
+        (b"a,\n1,2\n", "x.csv", [{"a": "1", "column 2": "2"}]),
+        (b"q,a\nwhat,x\n", "x.txt", [{"q": "what", "a": "x"}]),
+    ],
+)
+def test_tables(content, name, expected):
+    assert values(content, name) == expected
+
+
+def test_table_lines_are_those_of_the_file():
+    found = events(b'a,b\n"x\ny",1\n\n1,2,3\n\xff,2\n4,5\n', "x.csv")
+    assert [(type(event), event.line) for event in found] == [
+        (Row, 2),
+        (Blank, 4),
+        (BadLine, 5),
+        (BadLine, 6),
+        (Row, 7),
+    ]
+    assert [event.code for event in found if isinstance(event, BadLine)] == ["cell_count", "not_utf8"]
+
+
+def test_table_with_one_broken_quote_keeps_the_rest():
+    found = faults(b'a,b\n1,2\n"x"y,2\n3,4\n', "x.csv")
+    assert found == [(3, 1, "bad_csv")]
+    assert len(values(b'a,b\n1,2\n"x"y,2\n3,4\n', "x.csv")) == 2
+
+
+def test_table_with_two_columns_of_one_name_is_refused():
+    with pytest.raises(FileRefused, match="Two columns are named 'a'"):
+        events(b"a,a\n1,2\n", "x.csv")
+
+
+def test_messages_in_a_cell_are_messages():
+    cell = json.dumps([{"role": "user", "content": "q"}]).replace('"', '""')
+    assert values(f'messages,n\n"{cell}",1\n'.encode(), "x.csv") == [
+        {"messages": [{"role": "user", "content": "q"}], "n": "1"}
+    ]
+    assert faults(b'messages,n\n"[{",1\n', "x.csv") == [(2, 1, "invalid_json")]
+
+
+def test_parquet_without_pyarrow_says_how_to_get_it(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(FileRefused) as refused:
+        events(b"PAR1....", "x.parquet")
+    assert refused.value.code == "parquet_missing"
+    assert "pip install" in refused.value.fix
+
+
+def test_parquet_of_numbers_and_dates():
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table(
+        {"n": [1970670598291982290, None], "x": [0.5, float("nan")], "d": [datetime.date(2026, 1, 2), None]}
+    )
+    target = io.BytesIO()
+    parquet.write_table(table, target)
+    assert values(target.getvalue(), "x.parquet") == [{"n": 1970670598291982290, "x": 0.5, "d": "2026-01-02"}]
+    assert faults(target.getvalue(), "x.parquet") == [(2, 1, "nan_literal")]
+
+
+def test_cut_parquet_is_refused():
+    pytest.importorskip("pyarrow")
+    with pytest.raises(FileRefused) as refused:
+        events(b"PAR1 cut", "x.parquet")
+    assert refused.value.code == "bad_parquet"
