@@ -57,6 +57,7 @@ def recipe_of(batch: RolloutBatch, grader) -> Recipe:
         system_prompt=version.system_prompt,
         response_format=version.response_format,
         allowed_hosts=allowed_hosts(),
+        mcp_commands=frozenset(settings.STUDIO_MCP_COMMANDS),
         model_hosts=frozenset({"127.0.0.1"}) if batch.model.kind == ModelEndpoint.Kind.LOCAL else frozenset(),
     )
 

@@ -169,3 +169,5 @@ STUDIO_ALLOWED_PRIVATE_HOSTS = env.names("STUDIO_ALLOWED_PRIVATE_HOSTS", [])
 STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"
 # Where they find stored rollouts to test against, for the same reason.
 STUDIO_SAMPLE_SOURCE = "rftstudio.stored_samples.stored_samples"
+# Programs that may be run as MCP servers over their standard input; none unless the operator names them.
+STUDIO_MCP_COMMANDS = env.names("STUDIO_MCP_COMMANDS", [])
