@@ -48,6 +48,8 @@ _PASSED_ON = (
 class OpenAIChatPolicy:
     """Answers by `POST {base_url}/chat/completions`; transient faults are tried again before PolicyError."""
 
+    path = "/chat/completions"
+
     def __init__(
         self,
         *,
@@ -62,7 +64,7 @@ class OpenAIChatPolicy:
         first_pause: float = 0.5,
     ) -> None:
         base, _, query = base_url.partition("?")  # Azure carries its api-version there
-        self.url = base.rstrip("/") + "/chat/completions" + (f"?{query}" if query else "")
+        self.url = base.rstrip("/") + self.path + (f"?{query}" if query else "")
         self.hidden = [api_key] if len(api_key) >= 4 else []
         self.headers = {"Content-Type": "application/json", **(headers or {})}
         if api_key:
@@ -99,10 +101,10 @@ class OpenAIChatPolicy:
             if fault is not None and _is_context_full(answer, messages):
                 return PolicyReply(finish_reason="length")
             if fault is None:
-                reply = _read_reply(answer.body)
+                reply = self._read(answer)
                 if reply is not None:
                     return reply
-                fault = PolicyError("The model's answer is not a chat completion.", transient=True)
+                fault = PolicyError("The model's answer cannot be read.", transient=True)
             if not fault.transient or tries == self.max_tries:
                 raise fault
             await asyncio.sleep(_pause(answer, tries, self.first_pause))
@@ -123,6 +125,9 @@ class OpenAIChatPolicy:
         if sent.get("role") == "assistant" and not sent.get("content") and sent.get("tool_calls"):
             sent["content"] = None
         return sent
+
+    def _read(self, answer: HttpAnswer) -> PolicyReply | None:
+        return _read_reply(answer.body)
 
     def _fault(self, answer: HttpAnswer) -> PolicyError | None:
         if answer.fault:
