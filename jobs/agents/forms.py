@@ -92,6 +92,11 @@ class VersionForm(forms.Form):
         choices=[("", "not set"), ("low", "low"), ("medium", "medium"), ("high", "high")],
         label="Reasoning effort",
     )
+    api = forms.ChoiceField(
+        required=False,
+        choices=[("", "Chat Completions"), ("responses", "Responses")],
+        label="How the model is asked",
+    )
     max_steps = forms.IntegerField(required=False, min_value=1, label="Steps")
     max_tool_calls = forms.IntegerField(required=False, min_value=0, label="Tool calls")
     max_tokens = forms.IntegerField(required=False, min_value=1, label="Tokens, all replies")
@@ -131,7 +136,7 @@ class VersionForm(forms.Form):
         if latest is None:
             return {}
         first = {field: latest.sampling.get(key) for field, key in self.SAMPLING}
-        first["reasoning_effort"] = latest.sampling.get("reasoning_effort", "")
+        first |= {key: latest.sampling.get(key, "") for key in ("reasoning_effort", "api")}
         first |= {name: latest.limits.get(name) for name in self.LIMITS}
         first |= {"system_prompt": latest.system_prompt, "model": latest.model_id}
         return {**first, "response_format": latest.response_format or {}}
@@ -148,7 +153,7 @@ class VersionForm(forms.Form):
         data = self.cleaned_data
         sampling = dict(self.latest.sampling) if self.latest else {}
         sampling |= {key: data[field] for field, key in self.SAMPLING}
-        sampling["reasoning_effort"] = data["reasoning_effort"] or None
+        sampling |= {key: data[key] or None for key in ("reasoning_effort", "api")}
         limits = dict(self.latest.limits) if self.latest else {}
         limits |= {name: data[name] for name in self.LIMITS}
         return {

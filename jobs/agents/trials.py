@@ -4,14 +4,16 @@ import asyncio
 import secrets
 from typing import Any
 
+from django.conf import settings
 from django.core.cache import cache
 
 from jobs.agents.models import Tool
 from jobs.agents.selectors import tool_spec
+from jobs.agents.tools.mcp import McpSessions
 from jobs.agents.tools.toolset import Toolset
 from jobs.agents.tools.types import Limits, ToolResult
 from rftstudio.core.errors import QuotaExceeded
-from rftstudio.core.outbound import OutboundClient, allowed_hosts
+from rftstudio.core.outbound import OutboundClient, allowed_hosts, async_httpx_client
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 
@@ -33,10 +35,15 @@ def tool_try(*, actor: Actor, tool: Tool, arguments: str, item: dict[str, Any]) 
 
 async def _call(tool: Tool, arguments: str, item: dict[str, Any]) -> ToolResult:
     spec = tool_spec(tool)
-    async with OutboundClient(allowed=allowed_hosts(), max_connections=2) as http:
-        toolset = Toolset(
-            [spec], item=item, trace_id=f"trace_test{secrets.token_hex(8)}", limits=TEST_LIMITS, http=http
-        )
+    allowed, commands = allowed_hosts(), frozenset(settings.STUDIO_MCP_COMMANDS)
+    async with (
+        OutboundClient(allowed=allowed, max_connections=2) as http,
+        McpSessions(
+            lambda headers: async_httpx_client(allowed=allowed, headers=headers), commands=commands, retries=0
+        ) as mcp,
+    ):
+        trace = f"trace_test{secrets.token_hex(8)}"
+        toolset = Toolset([spec], item=item, trace_id=trace, limits=TEST_LIMITS, http=http, mcp=mcp)
         return await toolset.call(spec.name, arguments, call_id=f"call_{secrets.token_hex(8)}")
 
 

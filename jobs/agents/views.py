@@ -15,6 +15,7 @@ from jobs.agents.forms import AgentForm, ModelForm, ToolForm, VersionForm
 from jobs.agents.models import Agent, AgentVersion, Tool
 from jobs.agents.schema_form import TYPES, example_arguments
 from jobs.agents.tools.builtins.catalog import BUILTINS
+from jobs.agents.tools.builtins.paths import at_path
 from jobs.agents.tools.http import shown_url
 from jobs.agents.trials import tool_try
 from jobs.agents.validation import tool_advice, toolset_advice
@@ -115,7 +116,7 @@ def tool_list(request: TeamRequest) -> HttpResponse:
     tools = list(selectors.tool_list(team=request.actor.team))
     for tool in tools:
         tool.advice = tool_advice(selectors.tool_spec(tool))
-        tool.place = _place_of(tool)
+        tool.reached = _reached(tool)
     context = {
         "tools": tools,
         "advice": toolset_advice([selectors.tool_spec(tool) for tool in tools]),
@@ -124,7 +125,7 @@ def tool_list(request: TeamRequest) -> HttpResponse:
     return render(request, "agents/tool_list.html", context)
 
 
-def _place_of(tool: Tool) -> str:
+def _reached(tool: Tool) -> str:
     """Where a tool answers, for lists; addresses without their secrets."""
     if tool.transport == Tool.Transport.HTTP:
         return shown_url(str(tool.config.get("server_url", "")))
@@ -169,19 +170,30 @@ def tool_detail(request: TeamRequest, public_id: str) -> HttpResponse:
 
 def _tool_context(request: TeamRequest, tool: Tool, form: ToolForm) -> dict[str, Any]:
     spec = selectors.tool_spec(tool)
+    item = selectors.example_item(team=tool.team, field=str(tool.config.get("item_field", "")))
     return {
         "tool": tool,
         "form": form,
         "types": TYPES,
         "builtins": BUILTINS.values(),
-        "place": _place_of(tool),
+        "reached": _reached(tool),
         "advice": tool_advice(spec),
         "schema": spec.schema(),
         "used_by": selectors.agents_using(tool=tool),
-        "example": json.dumps(example_arguments(tool.parameters), ensure_ascii=False),
-        "item": selectors.example_item(team=tool.team, field=str(tool.config.get("item_field", ""))),
+        "example": json.dumps(_example(tool, item), ensure_ascii=False),
+        "item": item,
         "can_edit": can(request.actor, Permission.AGENT_EDIT),
     }
+
+
+def _example(tool: Tool, item: dict[str, Any]) -> dict[str, Any]:
+    """Arguments that a test call can start from; for a table, a key that it has."""
+    arguments = example_arguments(tool.parameters)
+    table = tool.config.get("table") or at_path(item, str(tool.config.get("item_field") or "-"))
+    key = tool.config.get("key")
+    if tool.config.get("builtin") == "table" and isinstance(table, dict) and table and key in arguments:
+        arguments[key] = next(iter(table))
+    return arguments
 
 
 @team_view

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graders.types import Grade, Sample
+from jobs.agents.tools.mcp import McpSessions
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
 from jobs.rollouts.engine.loop import Policy, run_rollout
 from jobs.rollouts.engine.sample import sample_of
 from jobs.rollouts.engine.types import Limits, PolicyError, Trajectory
-from rftstudio.core.outbound import OutboundClient
+from rftstudio.core.outbound import OutboundClient, async_httpx_client
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Recipe:
     response_format: dict[str, Any] | None = None
     allowed_hosts: frozenset[str] = frozenset()
     model_hosts: frozenset[str] = frozenset()  # opened for the model only, never for a tool
-    mcp: Any = None
+    mcp_commands: frozenset[str] = frozenset()
 
 
 class Crew:
@@ -120,8 +121,9 @@ class Crew:
         async with (
             OutboundClient(allowed=recipe.allowed_hosts, max_connections=size) as tools_http,
             OutboundClient(allowed=recipe.allowed_hosts | recipe.model_hosts, max_connections=size) as model_http,
+            McpSessions(self._mcp_http, commands=recipe.mcp_commands, retries=recipe.limits.tool_retries) as mcp,
         ):
-            self._http = tools_http
+            self._http, self._mcp = tools_http, mcp
             try:
                 self._policy = recipe.policy(model_http)
             except Exception as exc:
@@ -132,6 +134,9 @@ class Crew:
             for task in list(self._tasks):
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _mcp_http(self, headers: dict[str, str]) -> Any:
+        return async_httpx_client(allowed=self.recipe.allowed_hosts, headers=headers, seconds=60.0)
 
     def _start(self, work: Work) -> None:
         task = self._loop.create_task(self._one(work))
@@ -155,7 +160,7 @@ class Crew:
             trace_id=work.trace_id,
             limits=recipe.limits,
             http=self._http,
-            mcp=recipe.mcp,
+            mcp=self._mcp,
         )
         trajectory = await run_rollout(
             item=work.item,

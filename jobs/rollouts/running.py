@@ -20,6 +20,7 @@ from jobs.rollouts.crew import Crew, Outcome, Recipe, Work
 from jobs.rollouts.engine.loop import Policy
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.policies.openai_chat import OpenAIChatPolicy
+from jobs.rollouts.policies.openai_responses import OpenAIResponsesPolicy
 from jobs.rollouts.storing import rollout_values, step_rows
 from rftstudio.core.outbound import OutboundClient, allowed_hosts
 from rftstudio.usage.models import Unit
@@ -57,6 +58,7 @@ def recipe_of(batch: RolloutBatch, grader) -> Recipe:
         system_prompt=version.system_prompt,
         response_format=version.response_format,
         allowed_hosts=allowed_hosts(),
+        mcp_commands=frozenset(settings.STUDIO_MCP_COMMANDS),
         model_hosts=frozenset({"127.0.0.1"}) if batch.model.kind == ModelEndpoint.Kind.LOCAL else frozenset(),
     )
 
@@ -72,7 +74,8 @@ def policy_maker(batch: RolloutBatch) -> Callable[[OutboundClient], Policy]:
             from jobs.rollouts.policies.local import ensure_server
 
             base_url = ensure_server(model.model, run_dir=Path(settings.VAR_DIR) / "run")
-        return OpenAIChatPolicy(
+        kind = OpenAIResponsesPolicy if version.sampling.get("api") == "responses" else OpenAIChatPolicy
+        return kind(
             base_url=base_url,
             api_key=key,
             model=name,

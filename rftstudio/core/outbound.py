@@ -244,31 +244,21 @@ _OWN_HEADERS = {"host", "content-length", "transfer-encoding", "connection", "ac
 
 def sync_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options: Any) -> Any:
     """A synchronous httpx2.Client behind the same guard, for code in threads and for the openai SDK's http_client."""
-    import logging
-
     import httpcore2
     import httpx2
 
-    # At its usual level the library logs whole addresses, and their parameters may be secrets.
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
-    opened = frozenset(host.lower() for host in allowed)
+    opened = _quiet(allowed)
 
-    class Guarded(httpcore2.NetworkBackend):
-        def __init__(self) -> None:
-            self._inner = httpcore2.SyncBackend()
-
+    class Guarded(httpcore2.SyncBackend):
         def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
             try:
                 rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             except OSError as exc:
                 raise httpcore2.ConnectError(f"{host} cannot be resolved") from exc
-            addresses = checked_addresses(host, (row[4][0] for row in rows), allowed=opened)
             fault: Exception = httpcore2.ConnectError(f"{host} has no address")
-            for address in addresses:
+            for address in checked_addresses(host, (row[4][0] for row in rows), allowed=opened):
                 try:
-                    return self._inner.connect_tcp(
-                        address, port, timeout or CONNECT_SECONDS, local_address, socket_options
-                    )
+                    return super().connect_tcp(address, port, timeout or CONNECT_SECONDS, local_address, socket_options)
                 except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as exc:
                     fault = exc
             raise fault
@@ -285,3 +275,48 @@ def sync_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options
             return super().handle_request(request)
 
     return httpx2.Client(transport=GuardedTransport(), timeout=seconds, trust_env=False, **options)
+
+
+def async_httpx_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options: Any) -> Any:
+    """An asynchronous httpx2.AsyncClient behind the same guard, for SDKs that want one (MCP, openai)."""
+    import httpcore2
+    import httpx2
+
+    opened = _quiet(allowed)
+
+    class Guarded(httpcore2.AnyIOBackend):
+        async def connect_tcp(self, host, port, timeout=None, local_address=None, socket_options=None):
+            try:
+                rows = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError as exc:
+                raise httpcore2.ConnectError(f"{host} cannot be resolved") from exc
+            fault: Exception = httpcore2.ConnectError(f"{host} has no address")
+            for address in checked_addresses(host, (row[4][0] for row in rows), allowed=opened):
+                try:
+                    return await super().connect_tcp(
+                        address, port, timeout or CONNECT_SECONDS, local_address, socket_options
+                    )
+                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as exc:
+                    fault = exc
+            raise fault
+
+    class GuardedTransport(httpx2.AsyncHTTPTransport):
+        def __init__(self) -> None:
+            super().__init__(trust_env=False)
+            self._pool = httpcore2.AsyncConnectionPool(
+                ssl_context=httpx2.create_ssl_context(), network_backend=Guarded(), max_connections=64
+            )
+
+        async def handle_async_request(self, request):
+            check_url(str(request.url), allowed=opened)
+            return await super().handle_async_request(request)
+
+    return httpx2.AsyncClient(transport=GuardedTransport(), timeout=seconds, trust_env=False, **options)
+
+
+def _quiet(allowed: Iterable[str]) -> frozenset[str]:
+    """The hosts in lower case. On the way the library is kept from logging addresses, whose parameters may be secrets."""
+    import logging
+
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    return frozenset(host.lower() for host in allowed)

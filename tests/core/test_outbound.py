@@ -12,7 +12,7 @@ from rftstudio.core import outbound
 from rftstudio.core.outbound import AddressRefused, OutboundClient, check_url, is_public, sync_client
 from tests.fakes.server import HttpServer, Reply
 
-CASES = Path(__file__).parents[1] / "data" / "cases"
+CASES = Path(__file__).parents[1] / "data" / "cases" / "inputs"
 LOCAL = ["127.0.0.1"]
 
 

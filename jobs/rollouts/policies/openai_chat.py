@@ -7,6 +7,7 @@ more time than the network, and a server's extra keys (`studio`, `reasoning_cont
 import asyncio
 import json
 import random
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +23,12 @@ REPLY_SECONDS = 600.0
 TRANSIENT = {408, 409, 425, 429}
 #: Hosts that speak the newest dialect: role `developer` and `max_completion_tokens`.
 _NEW_DIALECT = ("api.openai.com", ".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com")
+#: How servers say that a conversation no longer fits; there is no common code.
+_CONTEXT_FULL = re.compile(
+    r"context[_ ]length|maximum (context|model) length|context window|exceeds? the (available )?context"
+    r"|conversation has \d+ tokens; \d+ fit",
+    re.I,
+)
 _PASSED_ON = (
     "temperature",
     "top_p",
@@ -41,6 +48,8 @@ _PASSED_ON = (
 class OpenAIChatPolicy:
     """Answers by `POST {base_url}/chat/completions`; transient faults are tried again before PolicyError."""
 
+    path = "/chat/completions"
+
     def __init__(
         self,
         *,
@@ -55,7 +64,7 @@ class OpenAIChatPolicy:
         first_pause: float = 0.5,
     ) -> None:
         base, _, query = base_url.partition("?")  # Azure carries its api-version there
-        self.url = base.rstrip("/") + "/chat/completions" + (f"?{query}" if query else "")
+        self.url = base.rstrip("/") + self.path + (f"?{query}" if query else "")
         self.hidden = [api_key] if len(api_key) >= 4 else []
         self.headers = {"Content-Type": "application/json", **(headers or {})}
         if api_key:
@@ -89,11 +98,13 @@ class OpenAIChatPolicy:
                 self.url, body=body, headers=self.headers, seconds=REPLY_SECONDS, max_bytes=MAX_REPLY_BYTES
             )
             fault = self._fault(answer)
+            if fault is not None and _is_context_full(answer, messages):
+                return PolicyReply(finish_reason="length")
             if fault is None:
-                reply = _read_reply(answer.body)
+                reply = self._read(answer)
                 if reply is not None:
                     return reply
-                fault = PolicyError("The model's answer is not a chat completion.", transient=True)
+                fault = PolicyError("The model's answer cannot be read.", transient=True)
             if not fault.transient or tries == self.max_tries:
                 raise fault
             await asyncio.sleep(_pause(answer, tries, self.first_pause))
@@ -115,6 +126,9 @@ class OpenAIChatPolicy:
             sent["content"] = None
         return sent
 
+    def _read(self, answer: HttpAnswer) -> PolicyReply | None:
+        return _read_reply(answer.body)
+
     def _fault(self, answer: HttpAnswer) -> PolicyError | None:
         if answer.fault:
             transient = answer.fault in {"timeout", "unreachable"}
@@ -124,6 +138,19 @@ class OpenAIChatPolicy:
         words = scrub(_error_words(answer.body), self.hidden)
         transient = answer.status >= 500 or answer.status in TRANSIENT
         return PolicyError(f"The model answered with status {answer.status}{words}.", transient=transient)
+
+
+def _is_context_full(answer: HttpAnswer, messages: list[dict[str, Any]]) -> bool:
+    """Whether the policy has talked itself out of its context: its own doing, a limit and no failure.
+
+    An opening that never fitted is not the policy's doing.
+    """
+    has_spoken = any(message.get("role") == "assistant" for message in messages)
+    return (
+        has_spoken
+        and answer.status in {400, 413, 422}
+        and bool(_CONTEXT_FULL.search(answer.body.decode("utf-8", "replace")))
+    )
 
 
 def _error_words(body: bytes) -> str:

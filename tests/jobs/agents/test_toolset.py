@@ -12,7 +12,7 @@ from jobs.agents.tools.toolset import Toolset
 from jobs.agents.tools.types import Limits
 from tests.fakes.http import FakeAnswer, FakeHttp, answers
 
-CASES = Path(__file__).parents[2] / "data" / "cases"
+CASES = Path(__file__).parents[2] / "data" / "cases" / "inputs"
 ITEM = {"messages": [{"role": "user", "content": "q"}], "schedule": {"tea": "4"}}
 LOOKUP = ToolSpec(
     "lookup",

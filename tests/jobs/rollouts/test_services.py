@@ -23,7 +23,7 @@ from rftstudio.usage.models import Price, Unit, UsageRecord
 from tests.factories.agents import AgentVersionFactory
 from tests.fakes.server import Reply
 
-CASES = Path(__file__).parents[2] / "data" / "cases"
+CASES = Path(__file__).parents[2] / "data" / "cases" / "inputs"
 Status = Rollout.Status
 
 

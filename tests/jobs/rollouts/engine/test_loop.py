@@ -17,7 +17,7 @@ from jobs.rollouts.engine.sample import sample_of
 from jobs.rollouts.engine.types import Limits, PolicyError, ToolResult
 from tests.fakes.policy import ScriptedPolicy, call, calls, says
 
-CASES = Path(__file__).parents[3] / "data" / "cases"
+CASES = Path(__file__).parents[3] / "data" / "cases" / "inputs"
 ITEM = {"messages": [{"role": "user", "content": "What is 2 times the rate of tea?"}], "schedule": {"tea": "4"}}
 SPECS = [
     ToolSpec("lookup", config={"builtin": "table", "item_field": "schedule", "key": "good"}),

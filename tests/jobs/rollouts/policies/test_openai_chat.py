@@ -130,3 +130,19 @@ def test_what_only_we_know_is_not_sent():
         {"role": "assistant", "content": None, "tool_calls": [{"id": "a"}]},
         {"role": "tool", "tool_call_id": "a", "content": ""},
     ]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"message": "Too long.", "code": "context_length_exceeded"},
+        {"message": "This model's maximum context length is 4096 tokens."},
+        {"message": "The conversation has 516 tokens; 512 fit.", "code": None},
+    ],
+)
+def test_conversation_that_outgrew_the_context_is_the_policys_own_limit(error):
+    refusal = answers({"error": error}, status=400)
+    reply, _ = ask(refusal, messages=[*ASK, {"role": "assistant", "content": "long"}])
+    assert (reply.finish_reason, reply.text, reply.tool_calls) == ("length", "", [])
+    opening, _ = ask(refusal)
+    assert isinstance(opening, PolicyError)
