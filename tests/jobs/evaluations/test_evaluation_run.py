@@ -66,7 +66,8 @@ def test_evaluation_run_prints_the_metrics_and_again_does_no_work(parts, monkeyp
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    "wrong, words", [("--team", "no team"), ("--agent", "no agent"), ("--dataset", "no dataset"), ("--grader", "no grader")]
+    "wrong, words",
+    [("--team", "no team"), ("--agent", "no agent"), ("--dataset", "no dataset"), ("--grader", "no grader")],
 )
 def test_evaluation_run_with_an_unknown_name_says_which(parts, wrong, words):
     told = order(parts)
