@@ -7,7 +7,7 @@ from datasets.models import Item, Split
 from jobs.agents import selectors as agent_selectors
 from jobs.backends.base import RunSpec
 from jobs.models import Job
-from jobs.plan import trainer_plan
+from jobs.plan import WIRE_NAMES, trainer_plan
 
 SPEC_VERSION = 1
 
@@ -31,6 +31,7 @@ def job_spec(job: Job) -> dict[str, Any]:
         "grader": grader.config,
         "pass_threshold": grader.pass_threshold,
         "plan": trainer_plan(job.plan),
+        "hyperparameters": {name: job.plan[name] for name in WIRE_NAMES if job.plan.get(name) is not None},
     }
 
 
