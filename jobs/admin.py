@@ -23,7 +23,17 @@ class LookOnly(admin.ModelAdmin):
 
 @admin.register(Job)
 class JobAdmin(LookOnly):
-    list_display = ("public_id", "team", "number", "status", "backend", "done_steps", "total_steps", "restarts", "heartbeat_at")
+    list_display = (
+        "public_id",
+        "team",
+        "number",
+        "status",
+        "backend",
+        "done_steps",
+        "total_steps",
+        "restarts",
+        "heartbeat_at",
+    )
     list_filter = ("status", "backend")
     list_select_related = ("team",)
     search_fields = ("public_id", "team__slug", "external_id")
@@ -36,7 +46,9 @@ class JobAdmin(LookOnly):
             return
         for job in queryset.select_related("team"):
             try:
-                services.job_cancel(actor=system_actor(job.team), job=job, note=f"By the support desk ({request.user}).")
+                services.job_cancel(
+                    actor=system_actor(job.team), job=job, note=f"By the support desk ({request.user})."
+                )
             except StudioError as exc:
                 messages.error(request, f"{job.public_id}: {exc}")
 

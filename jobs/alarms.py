@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
+from jobs.evaluations.readiness import percent
 from jobs.figures import StepFigures
 
 OK, WARN = "ok", "warn"
@@ -111,7 +112,7 @@ def ungraded_alarm(steps: Steps) -> Alarm | None:
         return None
     return Alarm(
         "ungraded", WARN, "Rollouts stay ungraded",
-        f"{fmean(shares):.0%} of the latest rollouts have no reward; more than {MOST_UNGRADED:.0%} spoils the comparison "
+        f"{percent(fmean(shares))} of the latest rollouts have no reward; more than {percent(MOST_UNGRADED)} spoils the comparison "
         "inside groups.",
         steps[-1].number, "Read the ungraded ones", _steps_query(steps) + "&error=1",
     )  # fmt: skip
@@ -126,7 +127,7 @@ def signal_alarm(steps: Steps) -> Alarm | None:
     why = "most of them are solved already" if high > low else "most of them never succeed"
     return Alarm(
         "signal", WARN, "Most groups are all alike",
-        f"{fmean(shares):.0%} of the latest groups have equal rewards, and {why}: these rollouts teach nothing.",
+        f"{percent(fmean(shares))} of the latest groups have equal rewards, and {why}: these rollouts teach nothing.",
         steps[-1].number, "Read them", _steps_query(steps),
     )  # fmt: skip
 
@@ -178,11 +179,11 @@ def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
     flat = [step.flat_share for step in recent if step.flat_share is not None]
     limit = plan.get("stop_zero_variance")
     if limit is not None and len(flat) >= WINDOW and fmean(flat) > limit:
-        return f"Paused by the no-signal rule: {fmean(flat):.0%} of the latest groups are all alike, over {limit:.0%}."
+        return f"Paused by the no-signal rule: {percent(fmean(flat))} of the latest groups are all alike, over {percent(limit)}."
     ungraded = [step.ungraded_share for step in recent if step.ungraded_share is not None]
     limit = plan.get("stop_ungraded")
     if limit is not None and len(ungraded) >= 2 and fmean(ungraded) > limit:
-        return f"Paused by rule: {fmean(ungraded):.0%} of the latest rollouts are ungraded, over {limit:.0%}."
+        return f"Paused by rule: {percent(fmean(ungraded))} of the latest rollouts are ungraded, over {percent(limit)}."
     limit = plan.get("stop_usd")
     if limit is not None and cost_usd is not None and cost_usd >= limit:
         return f"Paused at ${cost_usd:,.2f}: the plan stops at ${limit:,.2f}."

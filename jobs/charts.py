@@ -219,7 +219,7 @@ def small_chart(steps: Sequence[StepFigures], key: str) -> dict[str, Any] | None
              "name": SMALL[key], "showlegend": False, "line": {"color": token("c1"), "width": 1.5},
              "hovertemplate": "train step %{x}: %{y:.3g}<extra></extra>"}]  # fmt: skip
     return figure(
-        data, {"yaxis": {"rangemode": "normal"}}, label=f"{SMALL[key]}: from {known[0][1]:.3g} to {known[-1][1]:.3g}."
+        data, {"yaxis": {"rangemode": "tozero"}}, label=f"{SMALL[key]}: from {known[0][1]:.3g} to {known[-1][1]:.3g}."
     )
 
 

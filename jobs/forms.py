@@ -41,7 +41,7 @@ class LaunchForm(forms.Form):
 
     def __init__(self, *args, **kwargs) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["backend"].choices = [(name, one.label) for name, one in BACKENDS.items()]
+        self.fields["backend"].choices = [(name, f"{one.label}: {one.text}") for name, one in BACKENDS.items()]
         self.fields["backend"].initial = "trl"
         self.fields["launch_key"].initial = uuid.uuid4().hex
         for name, one in FIELDS.items():

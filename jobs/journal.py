@@ -204,7 +204,7 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
     """The trainer's last word decides the status, unless a person was quicker and the table forbids it."""
     status, error = str(line.get("status")), plain(line.get("error"))
     report = {key: plain(line.get(key)) for key in ("status", "train_steps", "rollouts", "seconds", "best_step")}
-    to, note, level = _outcome(job, status, error)
+    to, note, level = _outcome(job, status, error, by_provider=line.get("reason") == "provider")
     fields: dict[str, Any] = {"status": to, "status_note": note, "result": report, "process": {}}
     if to == Status.FAILED:
         fields["error"] = error_of(error)
@@ -218,11 +218,13 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
 
 
-def _outcome(job: Job, status: str, error: Any) -> tuple[str, str, str]:
+def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) -> tuple[str, str, str]:
     if status == "succeeded":
         return Status.SUCCEEDED, f"Finished after {job.done_steps} train steps.", "info"
     if status == "paused" and job.status == Status.CANCELLING:
         return Status.CANCELLED, f"Cancelled at train step {job.done_steps}.", "info"
+    if status == "paused" and job.status == Status.RUNNING and by_provider:
+        return Status.PAUSED, f"The provider paused it at train step {job.done_steps}.", "warn"
     if status == "paused" and job.status == Status.RUNNING:
         words = "The machine was shut down. The train step was saved, and the job goes on by itself."
         return Status.QUEUED, words, "warn"

@@ -11,7 +11,7 @@ from jobs import plan as plans
 from jobs.estimate import verdict_on
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
-from jobs.evaluations.selectors import address, evaluation_list, readiness_of
+from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.states import ACTIVE, AT_WORK, ENDED, WORDS, Status
@@ -89,7 +89,9 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
 
 def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     """Derived sentence, estimate, readiness and the button. Reads the form as far as it is filled in."""
-    verdict = readiness_of(baseline)
+    filled = form.is_bound and form.is_valid()
+    backend = (form.cleaned_data.get("backend") if filled else form.initial.get("backend")) or "trl"
+    verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
     lines = evaluation_selectors.verdict_lines(verdict)
     context: dict[str, Any] = {
         "baseline": baseline,
@@ -102,8 +104,7 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
         "form": form,
     }
     ground = selectors.plan_ground(baseline)
-    wanted = form.plan if form.is_bound and form.is_valid() else {}
-    backend = form.cleaned_data.get("backend") or "trl" if form.is_bound and form.is_valid() else "trl"
+    wanted = form.plan if filled else {}
     if not form.is_bound:
         wanted = {name: value for name, value in form.initial.items() if name in plans.FIELDS}
     try:

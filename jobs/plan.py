@@ -253,6 +253,11 @@ FIELDS: dict[str, Field] = {
     )
 }
 
+#: Names of the reference, as a hosted provider reads them.
+WIRE_NAMES = (
+    "n_epochs", "batch_size", "learning_rate_multiplier", "compute_multiplier", "eval_interval", "eval_samples",
+    "reasoning_effort",
+)  # fmt: skip
 #: Taken from the reference and kept, although the self-hosted trainer has no use for it.
 REASONING = ("default", "low", "medium", "high")
 

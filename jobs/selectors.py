@@ -11,9 +11,11 @@ from django.utils import timezone
 from datasets.models import Item, Split
 from jobs import costs
 from jobs.alarms import Alarm, alarms_of
+from jobs.backends.registry import backend_get
 from jobs.estimate import Estimate, PastRun, estimate
-from jobs.evaluations import intervals
+from jobs.evaluations import intervals, readiness
 from jobs.evaluations.models import Evaluation
+from jobs.evaluations.selectors import readiness_facts
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.plan import Derived, Ground, plan_derive, weights_bytes
@@ -71,6 +73,14 @@ def plan_ground(baseline: Evaluation) -> Ground:
         weights_bytes=weights_bytes(baseline.model.model),
         agent_max_tokens=sampling.get("max_tokens"),
     )
+
+
+def launch_verdict(*, baseline: Evaluation, backend: str) -> dict[str, Any]:
+    """The baseline's readiness for this backend: a hosted one trains the provider's own weights."""
+    lines = readiness.readiness_lines(readiness_facts(baseline))
+    if not backend_get(backend).capabilities.is_local:
+        lines = [line for line in lines if line.key != "trainable"]
+    return readiness.verdict(lines)
 
 
 def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) -> list[PastRun]:

@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from jobs import costs, selectors, tasks
+from jobs import costs, hosted, selectors, tasks
 from jobs import plan as plans
 from jobs.agents import services as agent_services
 from jobs.agents.models import ModelEndpoint
@@ -20,11 +20,10 @@ from jobs.attribution import services as attribution_services
 from jobs.backends.registry import backend_get
 from jobs.evaluations import readiness
 from jobs.evaluations.models import Evaluation
-from jobs.evaluations.selectors import readiness_of
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.queueing import queue
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
 from jobs.supervision import CANCEL_GRACE, job_move, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
@@ -34,6 +33,7 @@ from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.services import audit
 
 __all__ = [
+    "batch_credit",
     "checkpoint_publish",
     "job_cancel",
     "job_credit",
@@ -52,9 +52,9 @@ class NotReady(Conflict):
     code = "not_ready"
 
 
-def check_ready(actor: Actor, baseline: Evaluation, override: str) -> dict[str, Any]:
+def check_ready(actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl") -> dict[str, Any]:
     """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason."""
-    verdict = readiness_of(baseline)
+    verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
     blocks = [line for line in verdict["lines"] if line["level"] == readiness.BLOCK]
     if not blocks:
         return verdict
@@ -88,8 +88,7 @@ def job_launch(
     check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
     if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
         return found
-    backend_get(backend)
-    verdict = check_ready(actor, baseline, override)
+    verdict = check_ready(actor, baseline, override, backend=backend)
     ground = selectors.plan_ground(baseline)
     filled = plans.plan_fill(plan, ground=ground)
     try:
@@ -216,6 +215,9 @@ def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint
     checkpoint = Checkpoint.objects.select_related("job__team", "model").get(pk=checkpoint.pk)
     if checkpoint.model:
         return checkpoint.model
+    backend = backend_get(checkpoint.job.backend)
+    if not backend.capabilities.gives_weights:
+        return _hosted_publish(actor, checkpoint)
     if checkpoint.is_deleted or not Path(checkpoint.path).is_dir():
         raise Conflict(
             f"The weights of train step {checkpoint.step_number} are no longer kept.",
@@ -224,7 +226,7 @@ def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint
     job = checkpoint.job
     target = Path(settings.VAR_DIR) / "models" / checkpoint.public_id
     target.parent.mkdir(parents=True, exist_ok=True)
-    backend_get(job.backend).export(run_of(job), checkpoint.path, target)
+    backend.export(run_of(job), checkpoint.path, target)
     with transaction.atomic():
         checkpoint = (
             Checkpoint.objects.select_for_update(of=("self",)).select_related("job", "model").get(pk=checkpoint.pk)
@@ -241,6 +243,36 @@ def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint
             checkpoint.save(update_fields=["model"])
             audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
     return checkpoint.model
+
+
+@transaction.atomic
+def _hosted_publish(actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
+    """A hosted checkpoint is a name at the provider of its base model, reached with the same key."""
+    checkpoint = (
+        Checkpoint.objects.select_for_update(of=("self",))
+        .select_related("job__base_model", "model")
+        .get(pk=checkpoint.pk)
+    )
+    if checkpoint.model is None:
+        found = hosted.connection_of(checkpoint.job)
+        checkpoint.model = agent_services.model_endpoint_create(
+            actor=actor,
+            name=f"Job {checkpoint.job.number}, train step {checkpoint.step_number}",
+            kind=ModelEndpoint.Kind.OPENAI,
+            model=checkpoint.path,
+            base_url=found["base_url"],
+            api_key=found["api_key"],
+        )
+        checkpoint.save(update_fields=["model"])
+        audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
+    return checkpoint.model
+
+
+def batch_credit(*, batch_id: int) -> None:
+    """Credit the steps of one batch, such as what came home through a gateway. Again changes nothing."""
+    batch = RolloutBatch.objects.filter(pk=batch_id).first()
+    if batch:
+        attribution_services.attribution_compute(rollouts=batch)
 
 
 def job_credit(*, job_id: int) -> None:

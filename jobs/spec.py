@@ -8,7 +8,7 @@ from graders.selectors import grader_judges, grader_wire_config
 from jobs.agents import selectors as agent_selectors
 from jobs.backends.base import RunSpec
 from jobs.models import Job
-from jobs.plan import trainer_plan
+from jobs.plan import WIRE_NAMES, trainer_plan
 
 SPEC_VERSION = 1
 
@@ -33,6 +33,7 @@ def job_spec(job: Job) -> dict[str, Any]:
         "judges": grader_judges(grader),
         "pass_threshold": grader.pass_threshold,
         "plan": trainer_plan(job.plan),
+        "hyperparameters": {name: job.plan[name] for name in WIRE_NAMES if job.plan.get(name) is not None},
     }
 
 

@@ -16,15 +16,15 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import alarms, costs, journal, selectors, tasks
+from jobs import alarms, costs, hosted, journal, selectors, tasks
 from jobs.backends.base import Health, Run
 from jobs.backends.registry import backend_get
 from jobs.events import event_note
 from jobs.models import Job
 from jobs.queueing import queue
 from jobs.spec import job_spec, run_spec
-from jobs.states import ACTIVE, AT_WORK, Status, may_precede
-from rftstudio.core.errors import StudioError
+from jobs.states import ACTIVE, AT_WORK, ENDED, Status, may_precede
+from rftstudio.core.errors import StudioError, UpstreamUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +88,13 @@ def leased(job_id: int) -> Iterator[Lease | None]:
         lease.give_back()
 
 
+def is_local(job: Job) -> bool:
+    return backend_get(job.backend).capabilities.is_local
+
+
 def run_of(job: Job) -> Run:
-    return Run(job.public_id, run_dir=job.run_dir, external_id=job.external_id, process=job.process)
+    connection = {} if is_local(job) else hosted.connection_of(job)
+    return Run(job.public_id, job.run_dir, job.external_id, job.process, connection)
 
 
 def job_move(job: Job, to: str, note: str = "", *, level: str = "info", **fields) -> bool:
@@ -139,6 +144,10 @@ def job_sync(*, job_id: int) -> bool:
             _look(job, lease)
         except LeaseLost:
             logger.warning("Another worker took over job %s", job.public_id)
+        except UpstreamUnavailable as exc:
+            # No fault of the job: it is looked at again, and the page says since when nothing was heard.
+            logger.warning("Job %s: %s", job.public_id, exc)
+            return False
         except Exception as exc:
             _fault(job, exc)
             return False
@@ -186,11 +195,17 @@ def _look(job: Job, lease: Lease) -> None:
         _bring_home(job, lease)
         if job.status in AT_WORK:
             _look_after(job, health)
+    if job.status in ENDED and not is_local(job) and (batch_id := hosted.gateway_shut(job)):
+        queue(tasks.batch_credit, batch_id)
 
 
 def _validate(job: Job) -> None:
+    backend = backend_get(job.backend)
     try:
-        problems = backend_get(job.backend).validate(job_spec(job))
+        spec = job_spec(job)
+        if not backend.capabilities.is_local:
+            spec["gateway"] = hosted.gateway_of(job)
+        problems = backend.validate(spec)
     except StudioError as exc:
         job_fail(job, exc.code, str(exc), param=exc.where or None)
         return
@@ -198,12 +213,14 @@ def _validate(job: Job) -> None:
         first = problems[0]
         job_fail(job, first.code, " ".join(filter(None, [first.message, first.fix])), param=first.param or None)
         return
+    for notice in backend.notices(spec):
+        event_note(job, notice, level="warn")
     job_move(job, Status.QUEUED, "Files and grader are in order.", queued_at=timezone.now())
 
 
 def slots() -> int:
     """How many self-hosted jobs may train at once on this installation."""
-    return getattr(settings, "STUDIO_TRAINER_SLOTS", 1)
+    return settings.STUDIO_TRAINER_SLOTS
 
 
 def _claim_slot(job: Job) -> bool:
@@ -220,7 +237,7 @@ def _claim_slot(job: Job) -> bool:
 
 
 def _start_if_free(job: Job) -> None:
-    if backend_get(job.backend).capabilities.is_local:
+    if is_local(job):
         if not _claim_slot(job):
             return
     elif not job_move(job, Status.RUNNING):
@@ -236,11 +253,17 @@ def _submit(job: Job) -> None:
         job.run_dir = str(settings.RUNS_DIR / job.public_id)
         Job.objects.filter(pk=job.pk).update(run_dir=job.run_dir)
     try:
-        run = backend.submit(run_of(job), run_spec(job))
+        work = run_spec(job)
+        if not backend.capabilities.is_local:
+            work.spec["gateway"] = hosted.gateway_of(job)
+        run = backend.submit(run_of(job), work)
     except OSError as exc:
         logger.exception("The trainer of job %s could not be started", job.public_id)
         job_fail(job, "trainer_not_started", f"The trainer could not be started: {exc}")
         return
+    except UpstreamUnavailable:
+        job_move(job, Status.QUEUED)  # asked again at the next look; the provider knows a run by its id
+        raise
     except StudioError as exc:
         job_fail(job, exc.code, str(exc), param=exc.where or None)
         return
@@ -299,6 +322,8 @@ def _apply_rules(job: Job) -> None:
 
 
 def _look_after(job: Job, health: Health) -> None:
+    if health.is_alive and not health.heartbeat_at:
+        Job.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now())
     if health.heartbeat_at:
         Job.objects.filter(pk=job.pk).update(heartbeat_at=datetime.fromtimestamp(health.heartbeat_at, UTC))
     if job.status == Status.CANCELLING:
@@ -307,7 +332,7 @@ def _look_after(job: Job, health: Health) -> None:
         return
     if health.is_alive:
         _obey(job)
-    elif not job.process.get("pid") and backend_get(job.backend).capabilities.is_local:
+    elif not job.process.get("pid") and is_local(job):
         _submit(job)  # the worker died between claiming the place and starting the trainer
     elif job.status == Status.PAUSING:
         _ended(
@@ -325,7 +350,7 @@ def _ended(job: Job, to: str, note: str) -> None:
 def _restart(job: Job, health: Health) -> None:
     """The trainer died without a last word: start it again from its newest checkpoint, a few times."""
     said = f" Its last words: {health.last_words}" if health.last_words else ""
-    most = getattr(settings, "STUDIO_TRAINER_RESTARTS", 3)
+    most = settings.STUDIO_TRAINER_RESTARTS
     if job.restarts >= most:
         job_fail(
             job, "trainer_died", f"The trainer died {job.restarts + 1} times, at train step {job.done_steps}.{said}"

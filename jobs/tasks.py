@@ -25,6 +25,13 @@ def jobs_sync() -> None:
 
 
 @shared_task
+def batch_credit(batch_id: int) -> None:
+    from jobs import services
+
+    services.batch_credit(batch_id=batch_id)
+
+
+@shared_task
 def job_credit(job_id: int) -> None:
     from jobs import services
 

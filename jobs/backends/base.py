@@ -53,6 +53,7 @@ class Run:
     run_dir: str = ""
     external_id: str = ""
     process: dict[str, Any] = field(default_factory=dict)
+    connection: dict[str, str] = field(default_factory=dict)  # base_url and api_key of a hosted provider
 
 
 @dataclass
@@ -81,6 +82,9 @@ class Backend(Protocol):
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
         """What would make a submit fail, found before anything is spent."""
+
+    def notices(self, spec: dict[str, Any]) -> list[str]:
+        """What a person should know before the launch, such as the day a base model ends."""
 
     def submit(self, run: Run, work: RunSpec) -> Run:
         """Start, or go on from the newest whole checkpoint. Twice with one `job_id` starts one run."""

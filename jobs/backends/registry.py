@@ -23,6 +23,10 @@ BACKENDS: dict[str, Entry] = {
         "jobs.backends.trl.backend", "TrlBackend", "Our own machine",
         "Trains the model's weights here with TRL. Nothing leaves the house.", "server",
     ),
+    "openai": Entry(
+        "jobs.backends.openai.backend", "OpenAIBackend", "Hosted",
+        "The provider trains its own model and calls our tools and grader from outside.", "cloud",
+    ),
 }  # fmt: skip
 
 

@@ -80,6 +80,18 @@ def variance_plot(
     return figure(data, layout, label=label)
 
 
+def _apart(items: list[dict]) -> list[tuple[float, float]]:
+    """Where marks stand: those that would cover each other go round in a small spiral. The hover text has the truth."""
+    seen: Counter[tuple[float, float]] = Counter()
+    places = []
+    for item in items:
+        spot = (round(item["mean"], 3), round(item["spread"], 3))
+        turn, seen[spot] = seen[spot], seen[spot] + 1
+        radius = 0.0035 * math.sqrt(turn)
+        places.append((item["mean"] + radius * math.cos(2.4 * turn), item["spread"] + radius * math.sin(2.4 * turn)))
+    return places
+
+
 def _marks(kind: str, shown: list[dict], samples: int, list_url: str, source: str) -> dict[str, Any]:
     words, symbol, colour, size = MARKS[kind]
     items = [item for item in shown if item["kind"] == kind]
@@ -90,9 +102,10 @@ def _marks(kind: str, shown: list[dict], samples: int, list_url: str, source: st
         for item in items
     ]
     links = [f"{list_url}?{urlencode({'source': source, 'item': item['key']})}" if list_url else "" for item in items]
+    places = _apart(items)
     return {
-        "type": "scatter", "mode": "markers", "name": f"{words} {len(items)}", "x": [item["mean"] for item in items],
-        "y": [item["spread"] for item in items], "text": texts, "hovertemplate": "%{text}<extra></extra>",
+        "type": "scatter", "mode": "markers", "name": f"{words} {len(items)}", "x": [x for x, _ in places],
+        "y": [y for _, y in places], "text": texts, "hovertemplate": "%{text}<extra></extra>",
         "customdata": links,
         "marker": {"symbol": symbol, "size": size, "color": token(colour), "opacity": 0.85,
                    "line": {"color": token(colour), "width": 1.5}},

@@ -108,7 +108,7 @@ def pivot(rows: Iterable[RolloutRow], tag_of: dict[str, Any], *, pass_threshold:
         lines.append(
             {
                 "tag": tag,
-                "items": len({row.group for row in group}),
+                "n_items": len({row.group for row in group}),
                 "rollouts": len(group),
                 "graded": len(graded),
                 "mean_reward": sum(row.reward for row in graded) / len(graded) if graded else None,

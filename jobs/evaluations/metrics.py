@@ -298,6 +298,8 @@ def _group_figures(figures: list[ItemFigures], rewards_of: dict[str, list[float]
         "groups_zero_variance": len(flat),
         "zero_variance_share": len(flat) / len(compared) if compared else None,
         "groups_all_pass": sum(item.graded > 0 and item.passed == item.graded for item in figures),
+        "groups_some_pass": sum(item.passed > 0 for item in figures),
+        "items_graded": sum(item.graded > 0 for item in figures),
         "groups_none_pass": sum(item.graded > 0 and item.passed == 0 for item in figures),
         "learnable_spread": LEARNABLE_SPREAD * (high - low),
         "learnable_items": sum(item.kind == "signal" for item in compared),

@@ -128,6 +128,20 @@ def live_context(evaluation: Evaluation) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def pivot_context(evaluation: Evaluation, wanted: str) -> dict[str, Any]:
+    """Mean reward and pass rate by one of the items' tags."""
+    tags = selectors.item_tags(evaluation)
+    name = wanted if wanted in tags else next(iter(tags), "")
+    if not name:
+        return {"pivot_name": "", "pivot_names": []}
+    rows = selectors.batch_rows(evaluation.batch, with_tools=False)
+    return {
+        "pivot_name": name,
+        "pivot_names": list(tags),
+        "pivot": compare.pivot(rows, tags[name], pass_threshold=evaluation.pass_threshold),
+    }
+
+
 def chart_context(evaluation: Evaluation) -> dict[str, Any]:
     """Variance plot, tools, histogram."""
     metrics = selectors.evaluation_metrics(evaluation)

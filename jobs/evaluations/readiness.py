@@ -161,10 +161,10 @@ def trainable_line(facts: Facts) -> Line:
 
 
 def foothold_line(facts: Facts) -> Line:
-    share, items = facts.number("pass_at_k"), facts.metrics.get("pass_k_items", 0)
+    share, items = facts.number("pass_at_k"), facts.metrics.get("items_graded", 0)
     k, name = facts.metrics.get("samples_per_item", 0), "A foothold"
-    passing = items - facts.metrics.get("groups_none_pass", 0)
-    evidence = f"The policy passes at least once in {k} tries on {max(passing, 0)} of {items} items."
+    passing = facts.metrics.get("groups_some_pass", 0)
+    evidence = f"The policy passes at least once in {k} tries on {passing} of {items} items."
     wanted = percent(WANT_FOOTHOLD)
     if share is None:
         return Line(

@@ -251,6 +251,30 @@ def readiness_of(evaluation: Evaluation) -> dict[str, Any]:
     return readiness.verdict(readiness.readiness_lines(readiness_facts(evaluation)))
 
 
+#: A field is offered as a tag when it has this many different values.
+TAG_VALUES = range(2, 13)
+#: Tags of these names come first.
+TAG_NAMES = ("tag", "tags", "kind", "topic", "category", "type", "difficulty")
+
+
+def item_tags(evaluation: Evaluation) -> dict[str, dict[str, str]]:
+    """Fields of the items that sort them into few kinds: field → item key → value. Likely names first."""
+    items = Item.objects.filter(rollouts__batch=evaluation.batch).distinct().order_by("position")
+    found: dict[str, dict[str, str]] = {}
+    for item in items[:CHECKED_ROWS].iterator(chunk_size=1000):
+        for name, value in item.data.items():
+            if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+                value = ", ".join(sorted(value))
+            if isinstance(value, (str, bool, int)) and len(str(value)) <= 60:
+                found.setdefault(name, {})[item.key] = str(value)
+    kept = {
+        name: values
+        for name, values in found.items()
+        if len(set(values.values())) in TAG_VALUES and len(set(values.values())) <= max(2, len(values) // 2)
+    }
+    return dict(sorted(kept.items(), key=lambda pair: (pair[0] not in TAG_NAMES, pair[0])))
+
+
 def evaluations_unsettled() -> QuerySet[Evaluation]:
     """Over all teams: what the sweep looks at."""
     return Evaluation.objects.filter(status__in=ACTIVE).select_related(*_PARTS).order_by("id")

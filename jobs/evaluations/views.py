@@ -57,6 +57,7 @@ def evaluation_detail(request: TeamRequest, public_id: str) -> HttpResponse:
     context = (
         pages.live_context(evaluation) | pages.chart_context(evaluation) | pages.side_context(evaluation, request.actor)
     )
+    context |= pages.pivot_context(evaluation, request.GET.get("pivot", ""))
     return render(request, "evaluations/evaluation_detail.html", context)
 
 

@@ -12,6 +12,7 @@ from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.rollouts import claims, selectors, tasks
 from jobs.rollouts.engine.record import RolloutRecord
+from jobs.rollouts.gateway import gateway_addresses, gateway_close, gateway_open  # noqa: F401 - the doors above use them
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.storing import body_of, clean, clean_json, finite, rollout_values, step_rows
 from rftstudio.core.errors import Conflict, UserError

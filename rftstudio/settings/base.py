@@ -1,5 +1,6 @@
 """Settings shared by every way of running. `local`, `test` and `production` refine them."""
 
+import shlex
 from pathlib import Path
 
 from rftstudio.core.logs import logging_config
@@ -164,6 +165,13 @@ REST_FRAMEWORK = {
 
 # Hosts that outbound calls may reach although they are private: tool servers on this network, for instance.
 STUDIO_ALLOWED_PRIVATE_HOSTS = env.names("STUDIO_ALLOWED_PRIVATE_HOSTS", [])
+
+# Our address as a hosted trainer sees it; without it such a trainer cannot call our tools and graders.
+STUDIO_PUBLIC_URL = env.text("STUDIO_PUBLIC_URL", "")
+# How many self-hosted jobs train at once, how often one that died is started again, and with which command.
+STUDIO_TRAINER_SLOTS = env.number("STUDIO_TRAINER_SLOTS", 1)
+STUDIO_TRAINER_RESTARTS = env.number("STUDIO_TRAINER_RESTARTS", 3)
+STUDIO_TRAINER_COMMAND = shlex.split(env.text("STUDIO_TRAINER_COMMAND", ""))
 
 # Where graders find the team's judge models: they stand left of the agents room and may not import it.
 STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"

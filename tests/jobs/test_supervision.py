@@ -15,10 +15,9 @@ from django.db import connection
 from django.utils import timezone
 
 from jobs import journal, supervision
-from jobs.models import Checkpoint, Job, JobEvent, TrainStep
+from jobs.models import Checkpoint, Job, JobEvent
 from jobs.rollouts.models import Rollout
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
-from jobs.states import FOLLOWS
 from rftstudio.ops import processes
 from rftstudio.usage.models import UsageRecord
 from tests.jobs.conftest import SMALL, look_until, trainer_of
@@ -406,10 +405,3 @@ def test_silent_grader_call_does_not_look_like_death(launch, trainer):
     trainer(step_seconds=1.5)
     job = look_until(launch(max_steps=1), seconds=20)
     assert (job.status, job.restarts) == ("succeeded", 0)
-
-
-def test_every_status_has_words_and_a_row_in_the_table():
-    from jobs.states import WORDS
-
-    assert set(FOLLOWS) == set(WORDS) == set(Job.Status)
-    assert TrainStep._meta.get_field("number")

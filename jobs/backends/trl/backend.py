@@ -49,6 +49,9 @@ class TrlBackend:
             ]
         return []
 
+    def notices(self, spec: dict[str, Any]) -> list[str]:
+        return []
+
     def submit(self, run: Run, work: RunSpec) -> Run:
         """Write what is not there yet and start the trainer, unless it runs already."""
         folder = Path(run.run_dir or settings.RUNS_DIR / run.job_id)
@@ -133,13 +136,14 @@ class TrlBackend:
 
 def _command(folder: Path) -> list[str]:
     """The trainer's command. A setting may name another, as tests and launchers over several processes do."""
-    command = getattr(settings, "STUDIO_TRAINER_COMMAND", None)
+    command = settings.STUDIO_TRAINER_COMMAND
     return [*(command or [sys.executable, str(ROOT / "jobs/backends/trl/train.py")]), str(folder)]
 
 
 def _environment() -> dict[str, str]:
-    """One thread unless told otherwise: on a busy core more of them only wait for each other."""
-    quiet = {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
+    """Ours without its secrets. One thread unless told otherwise: on a busy core more of them only wait for each other."""
+    threads = os.environ.get("STUDIO_TRAINER_THREADS", "1")
+    quiet = {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
     hidden = {"SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SECRET_KEY"}
     return {**quiet, **{key: value for key, value in os.environ.items() if key not in hidden}}
 

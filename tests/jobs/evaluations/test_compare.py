@@ -50,7 +50,7 @@ def test_bootstrap_interval_is_repeatable_and_near_the_t_interval():
 
 def test_pivot_groups_by_tag_and_keeps_items_without_one():
     found = pivot(rows(a=[1.0, 0.0], b=[None], c=[1.0]), {"a": "rate", "b": "rate"}, pass_threshold=0.5)
-    assert [(line["tag"], line["items"], line["graded"], line["mean_reward"]) for line in found] == [
+    assert [(line["tag"], line["n_items"], line["graded"], line["mean_reward"]) for line in found] == [
         ("rate", 2, 2, 0.5), (None, 1, 1, 1.0),
     ]  # fmt: skip
 

@@ -1,8 +1,11 @@
 """Evaluation pages: what people see and may do."""
 
+import json
+
 import pytest
 from django.urls import reverse
 
+from datasets.models import Item
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.services import evaluation_start
 from tests.factories.studio import evaluation_parts, ready_baseline_of
@@ -139,3 +142,13 @@ def test_item_titles_cannot_smuggle_markup_into_the_plot():
     texts = [text for trace in plot["data"] for text in trace.get("text", [])]
     assert texts
     assert not any("<a " in text for text in texts)
+
+
+def test_evaluation_detail_pivots_by_a_field_of_the_items(client_of, member, baseline):
+    for n, item in enumerate(Item.objects.filter(version=baseline.dataset_version, split="test")):
+        item.raw = json.dumps(item.data | {"kind": "rate" if n % 2 else "duty", "note": f"only {n}"})
+        item.save()
+    page = client_of(member).get(at("evaluation-detail", member.team, baseline.public_id)).content.decode()
+    assert "By kind" in page
+    assert "<td>duty</td>" in page
+    assert "By note" not in page

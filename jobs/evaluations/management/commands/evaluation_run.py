@@ -122,5 +122,7 @@ def newest(model: type, team: Team, line: str, name: str, **more: Any):
         or rows.filter(**{f"{line}__slug": name}).first()
     )
     if found is None:
-        raise CommandError(f"There is no {line} {name} with a {'frozen' if more else 'published'} version in this team.")
+        raise CommandError(
+            f"There is no {line} {name} with a {'frozen' if more else 'published'} version in this team."
+        )
     return found

@@ -1,0 +1,225 @@
+"""Hosted training through the OpenAI fine-tuning API: OpenAI, Azure, another Studio. No tables here.
+
+Tools and grader are called back through Studio's recording gateway, so rollouts come home by themselves; this side brings
+status, events, metrics and checkpoints. Fields that the SDK has no types for travel in its untyped part.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jobs.backends.base import Capabilities, Chunk, Health, Problem, Run, RunSpec
+from jobs.backends.openai.refusals import SHUTDOWNS, refused
+from jobs.rollouts.engine.messages import opening_messages
+
+#: Own numbers for events that the provider does not number: they stay the same when asked again.
+CHECKPOINT_SEQUENCE, FINISH_SEQUENCE = 500_000_000, 600_000_000
+ENDED = {"succeeded", "failed", "cancelled", "paused"}
+PAGE = 100
+
+
+class OpenAIBackend:
+    """One remote job for each run, found again by the run's id in its metadata."""
+
+    name = "openai"
+    label = "Hosted"
+    capabilities = Capabilities(
+        needs_network=True, needs_key=True, is_local=False, tool_transports=("http",), gives_rollouts=False,
+        gives_weights=False,
+    )  # fmt: skip
+
+    def validate(self, spec: dict[str, Any]) -> list[Problem]:
+        problems = []
+        if not spec.get("base_model"):
+            problems.append(Problem("model_missing", "The baseline's model has no name on the wire.", "model"))
+        unreachable = [tool["name"] for tool in _tools(spec) if not tool["server_url"]]
+        if unreachable:
+            problems.append(
+                Problem(
+                    "tools_not_reachable",
+                    f"The provider cannot call {', '.join(unreachable)}: they run inside Studio.",
+                    "method.reinforcement.tools",
+                    "Set STUDIO_PUBLIC_URL to the address at which the provider reaches Studio.",
+                )
+            )
+        return problems
+
+    def notices(self, spec: dict[str, Any]) -> list[str]:
+        """Dates known for the base model, shown before the launch."""
+        model = str(spec.get("base_model") or "")
+        return [text for prefix, text in SHUTDOWNS.items() if model.startswith(prefix)]
+
+    def submit(self, run: Run, work: RunSpec) -> Run:
+        """Create the remote job, find the one an earlier submit made, or resume it when it is paused."""
+        with refused(), _client(run) as client:
+            remote = self._find(client, run)
+            if remote is None:
+                remote = self._create(client, run, work)
+            elif remote.status == "paused":
+                remote = client.fine_tuning.jobs.resume(remote.id)
+        return Run(run.job_id, external_id=remote.id, connection=run.connection)
+
+    def _find(self, client: Any, run: Run) -> Any | None:
+        if run.external_id:
+            return client.fine_tuning.jobs.retrieve(run.external_id)
+        found = client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=1)
+        # A server that ignores the filter must not make us adopt a stranger's job.
+        return next((job for job in found.data if (job.metadata or {}).get("studio_job") == run.job_id), None)
+
+    def _create(self, client: Any, run: Run, work: RunSpec) -> Any:
+        spec = work.spec
+        train = _upload(client, f"{run.job_id}-train.jsonl", work.train, spec)
+        validation = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec)
+        return client.fine_tuning.jobs.create(
+            model=spec["base_model"],
+            training_file=train,
+            validation_file=validation,
+            seed=abs(int(spec.get("seed") or 0)) % 2**31,
+            suffix=run.job_id.removeprefix("ftjob-")[:18],
+            metadata={"studio_job": run.job_id},
+            extra_body={"method": {"type": "reinforcement", "reinforcement": reinforcement(spec)}},
+        )
+
+    def poll(self, run: Run, cursor: int) -> Iterator[Chunk]:
+        """The cursor counts the provider's events. Checkpoints and the end have numbers of their own."""
+        if not run.external_id:
+            return
+        with refused(), _client(run) as client:
+            remote = client.fine_tuning.jobs.retrieve(run.external_id)
+            listed = list(reversed(list(client.fine_tuning.jobs.list_events(run.external_id, limit=PAGE))))
+            fresh = listed[cursor:]
+            events = [_event(one, cursor + place + 1) for place, one in enumerate(fresh)]
+            if events or remote.status in ENDED:
+                checkpoints = list(client.fine_tuning.jobs.checkpoints.list(run.external_id, limit=PAGE))
+                events += [_checkpoint(one) for one in reversed(checkpoints)]
+        if remote.status in ENDED:
+            events.append(_finished(remote, listed, events))
+        if events:
+            yield Chunk(events, len(listed))
+
+    def health(self, run: Run) -> Health:
+        """The provider looks after its own machines; that it answers is the sign of life."""
+        return Health(True)
+
+    def pause(self, run: Run) -> None:
+        self._ask(run, "pause", unless=ENDED | {"pausing"})
+
+    def cancel(self, run: Run, *, grace: float) -> bool:
+        """True once the provider says so. `grace` has no force here: nobody can kill a hosted job."""
+        if not run.external_id:
+            return True
+        return self._ask(run, "cancel", unless={"succeeded", "failed", "cancelled"}) in {
+            "succeeded", "failed", "cancelled",
+        }  # fmt: skip
+
+    def _ask(self, run: Run, verb: str, *, unless: set[str]) -> str:
+        if not run.external_id:
+            return ""
+        with refused(), _client(run) as client:
+            status = client.fine_tuning.jobs.retrieve(run.external_id).status
+            if status in unless:
+                return status
+            return getattr(client.fine_tuning.jobs, verb)(run.external_id).status
+
+    def export(self, run: Run, path: str, target: Path) -> Path:
+        raise NotImplementedError("The provider keeps the weights; a checkpoint is served by its name.")
+
+
+def _client(run: Run) -> Any:
+    """The SDK behind the guarded network client; it retries rate limits and short outages by itself."""
+    import openai
+
+    from rftstudio.core.outbound import allowed_hosts, sync_client
+
+    return openai.OpenAI(
+        api_key=run.connection.get("api_key") or "none",
+        base_url=run.connection.get("base_url") or None,
+        http_client=sync_client(allowed=allowed_hosts()),
+        max_retries=2,
+    )
+
+
+def _tools(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Where the provider finds each tool: at the gateway, or at the tool's own server."""
+    gateway = spec.get("gateway") or {}
+    tools = []
+    for tool in spec["agent"]["tools"]:
+        own = tool.get("config", {}).get("server_url", "") if tool.get("transport") == "http" else ""
+        url = gateway.get("tool") or own
+        headers = {} if gateway.get("tool") else tool.get("headers") or {}
+        tools.append({"name": tool["name"], "server_url": url} | ({"headers": headers} if headers else {}))
+    return tools
+
+
+def reinforcement(spec: dict[str, Any]) -> dict[str, Any]:
+    """`method.reinforcement` as the provider reads it; the grader goes through the gateway where there is one."""
+    agent, gateway = spec["agent"], spec.get("gateway") or {}
+    grader = spec["grader"]
+    if gateway.get("grader"):
+        grader = {"type": "endpoint", "name": "studio", "url": gateway["grader"]}
+    told: dict[str, Any] = {
+        "grader": grader,
+        "hyperparameters": spec.get("hyperparameters") or {},
+    }
+    if tools := _tools(spec):
+        told["tools"] = tools
+        if steps := (agent.get("limits") or {}).get("max_steps"):
+            told["max_episode_steps"] = steps
+    if agent.get("response_format"):
+        told["response_format"] = agent["response_format"]
+    return told
+
+
+def _upload(client: Any, name: str, rows: Iterator[dict[str, Any]], spec: dict[str, Any]) -> str:
+    """A file of rows: messages with the agent's prompt, the tools' schemas, and every field the grader may read."""
+    schemas = [
+        {"type": "function", "function": {key: tool.get(key) for key in ("name", "description", "parameters")}}
+        for tool in spec["agent"]["tools"]
+    ]
+    lines = []
+    for row in rows:
+        item = dict(row["item"])
+        item["messages"] = opening_messages(item, spec["agent"].get("system_prompt") or "")
+        if schemas:
+            item["tools"] = schemas
+        lines.append(json.dumps(item, ensure_ascii=False))
+    content = ("\n".join(lines) + "\n").encode()
+    return client.files.create(file=(name, io.BytesIO(content)), purpose="fine-tune").id
+
+
+def _event(event: Any, sequence: int) -> dict[str, Any]:
+    data = event.data if isinstance(event.data, dict) else None
+    base = {"seq": sequence, "at": float(event.created_at)}
+    if event.type == "metrics" and data and "step" in data:
+        seconds = ((data.get("timing") or {}).get("step") or {}).get("full_iteration") or 0.0
+        return base | {
+            "type": "step", "step": int(data["step"]), "total_steps": int(data.get("total_steps") or 0),
+            "metrics": data, "seconds": float(seconds), "rollouts": None,
+        }  # fmt: skip
+    return base | {"type": "log", "level": event.level, "message": event.message}
+
+
+def _checkpoint(one: Any) -> dict[str, Any]:
+    metrics = one.metrics.model_dump(exclude_none=True) if one.metrics else {}
+    return {
+        "seq": CHECKPOINT_SEQUENCE + one.step_number, "at": float(one.created_at), "type": "checkpoint",
+        "step": one.step_number, "path": one.fine_tuned_model_checkpoint, "digest": "",
+        "validation_reward": metrics.get("full_valid_mean_reward"), "metrics": metrics,
+    }  # fmt: skip
+
+
+def _finished(remote: Any, listed: list[Any], events: list[dict[str, Any]]) -> dict[str, Any]:
+    fault = remote.error  # {} as well as null mean none
+    error = None
+    if fault is not None and getattr(fault, "message", None):
+        error = {"code": fault.code, "message": fault.message, "param": fault.param}
+    usage = getattr(remote, "usage_metrics", None) or {}
+    at = remote.finished_at or (listed[-1].created_at if listed else remote.created_at)
+    steps = [event["step"] for event in events if event["type"] in {"step", "checkpoint"}]
+    return {
+        "seq": FINISH_SEQUENCE + len(listed), "at": float(at), "type": "finished", "status": remote.status,
+        "error": error, "train_steps": max(steps, default=None), "rollouts": None, "reason": "provider",
+        "seconds": usage.get("training_time_seconds") or float(at) - float(remote.created_at), "best_step": None,
+    }  # fmt: skip

@@ -1,0 +1,178 @@
+"""Hosted jobs through the services, against a wire-true service that calls our gateway as the real one would."""
+
+import pytest
+
+from jobs.attribution.models import RolloutCredit
+from jobs.models import Checkpoint, Job
+from jobs.rollouts.models import Gateway, Rollout
+from jobs.services import batch_credit, checkpoint_publish, job_cancel, job_launch, job_pause, job_resume, jobs_sync
+from rftstudio.core.sealed import seal
+from tests.factories.studio import ready_baseline_of
+from tests.fakes.hosted import HostedService
+
+pytestmark = pytest.mark.django_db(transaction=True)
+CALC = {"name": "calc", "description": "Multiply.", "transport": "builtin", "config": {"builtin": "calculator"},
+        "parameters": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+                       "required": ["a", "b"]}}  # fmt: skip
+
+
+@pytest.fixture
+def service(settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1", "localhost"]
+    with HostedService(total_steps=2) as found:
+        yield found
+
+
+@pytest.fixture
+def baseline(member, service):
+    found = ready_baseline_of(member)
+    model = found.model
+    model.kind, model.model, model.base_url = "openai", "gpt-5-2025-08-07", service.url + "/v1"
+    model.is_trainable, model.api_key_sealed = False, seal("sk-fake")
+    model.save()
+    return found
+
+
+@pytest.fixture
+def launch(member, baseline):
+    return lambda **plan: job_launch(actor=member, baseline=baseline, plan={"n_epochs": 1, **plan}, backend="openai")
+
+
+def look(job: Job, service: HostedService, *, until: str, turns: int = 12) -> Job:
+    for _ in range(turns):
+        jobs_sync()
+        job.refresh_from_db()
+        if job.status == until:
+            return job
+        service.advance()
+    raise AssertionError(f"still {job.status}: {job.status_note} {job.error}")
+
+
+def test_hosted_job_comes_home_with_metrics_checkpoints_and_story(launch, service, member):
+    job = look(launch(), service, until="succeeded")
+    assert (job.done_steps, job.total_steps) == (2, 2)
+    step = job.train_steps.get(number=2)
+    assert step.metrics["a_key_of_tomorrow"] == {"kept": True}, "unknown keys are kept"
+    assert step.validation_reward == pytest.approx(0.5)
+    assert set(Checkpoint.objects.values_list("step_number", flat=True)) == {1, 2}
+    assert job.events.filter(message__contains="11 December 2026").exists(), "a known end of the base model is told"
+    assert job.events.filter(message="Fine-tuning job started").count() == 1
+    model = checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
+    assert (model.kind, model.model) == ("openai", "ft:gpt-5-2025-08-07:org:x:1:ckpt-step-2")
+    assert model == checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
+
+
+def test_hosted_job_sends_files_and_method_in_the_wire_shape(launch, service, baseline):
+    agent = baseline.agent_version
+    agent.response_format = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
+    agent.save()
+    look(launch(eval_samples=3), service, until="running")
+    told = next(iter(service.told.values()))
+    method = told["method"]["reinforcement"]
+    assert told["metadata"]["studio_job"].startswith("ftjob-")
+    assert method["hyperparameters"]["eval_samples"] == 3
+    assert "max_steps" not in method["hyperparameters"]
+    assert method["grader"]["type"] == "string_check"
+    assert method["response_format"] == agent.response_format
+    rows = service.files[told["training_file"]]
+    assert len(rows) == 12
+    assert rows[0]["messages"][0] == {"role": "developer", "content": "Answer shortly."}
+    assert rows[0]["answer"] == "0", "fields that the grader may read travel along"
+
+
+def test_hosted_job_whose_service_calls_the_gateway_shows_rollouts_with_credit(
+    launch, service, baseline, live_server, settings
+):
+    settings.STUDIO_PUBLIC_URL = live_server.url
+    service.rolls_out = True
+    baseline.agent_version.tools = [CALC]
+    baseline.agent_version.save()
+    job = look(launch(), service, until="succeeded")
+    told = next(iter(service.told.values()))["method"]["reinforcement"]
+    assert told["grader"]["type"] == "endpoint"
+    assert told["tools"][0]["server_url"].startswith(live_server.url)
+    assert told["max_episode_steps"] == 4
+    rollouts = Rollout.objects.filter(batch__source=job.public_id)
+    assert rollouts.count() == 2 * 12 * 2
+    one = rollouts.order_by("id").first()
+    assert one.n_tool_calls == 1
+    assert set(rollouts.values_list("reward", flat=True)) == {0.0, 1.0}
+    assert not Gateway.objects.filter(closed_at__isnull=True).exists(), "the door is shut behind it"
+    batch_credit(batch_id=one.batch_id)
+    assert RolloutCredit.objects.filter(rollout__in=rollouts).exists()
+
+
+def test_hosted_job_refused_says_so_in_plain_words_with_the_next_step(launch, service):
+    said = "OpenAI is winding down the fine-tuning platform and your organization is no longer able to create jobs."
+    service.refuse = (
+        403,
+        {"message": said, "type": "invalid_request_error", "param": None, "code": "training_not_available"},
+    )
+    job = look(launch(), service, until="failed")
+    assert job.error["code"] == "training_not_available"
+    assert said in job.error["message"]
+    assert "our own machine" in job.error["message"]
+
+
+def test_hosted_job_with_a_wrong_key_fails_with_the_fix(launch, service, baseline):
+    baseline.model.api_key_sealed = seal("sk-wrong")
+    baseline.model.save()
+    job = look(launch(), service, until="failed")
+    assert job.error["code"] == "invalid_api_key"
+    assert "sk-wrong" not in str(job.error)
+
+
+def test_hosted_job_outlives_an_outage_of_its_provider(launch, service):
+    job = look(launch(), service, until="running")
+    service.is_down = True
+    for _ in range(2):
+        jobs_sync()
+    job.refresh_from_db()
+    assert (job.status, job.process.get("faults")) == ("running", None)
+    service.is_down = False
+    look(job, service, until="succeeded")
+
+
+def test_hosted_job_asked_for_while_the_provider_is_down_starts_once_later(launch, service):
+    service.is_down = True
+    job = launch()
+    jobs_sync()
+    job.refresh_from_db()
+    assert job.status == "queued"
+    service.is_down = False
+    look(job, service, until="succeeded")
+    assert len(service.jobs) == 1
+
+
+def test_hosted_job_found_again_when_the_worker_died_before_noting_it(launch, service):
+    job = look(launch(), service, until="running")
+    Job.objects.filter(pk=job.pk).update(status="queued", external_id="")
+    look(job, service, until="succeeded")
+    assert len(service.jobs) == 1
+
+
+def test_hosted_job_pause_resume_and_cancel(launch, service, member):
+    job = look(launch(), service, until="running")
+    service.advance()
+    job = job_pause(actor=member, job=job)
+    job = look(job, service, until="paused", turns=3)
+    job = job_resume(actor=member, job=job)
+    job = look(job, service, until="running")
+    job_cancel(actor=member, job=job)
+    assert look(job, service, until="cancelled", turns=3).status == "cancelled"
+    assert next(iter(service.jobs.values()))["status"] == "cancelled"
+
+
+def test_tools_that_run_inside_need_a_public_address(launch, service, baseline):
+    baseline.agent_version.tools = [CALC]
+    baseline.agent_version.save()
+    job = look(launch(), service, until="failed")
+    assert job.error["code"] == "tools_not_reachable"
+    assert "STUDIO_PUBLIC_URL" in job.error["message"]
+
+
+def test_a_model_without_weights_can_be_trained_by_its_provider_only(member, baseline):
+    from jobs.services import NotReady
+
+    with pytest.raises(NotReady, match="only answers"):
+        job_launch(actor=member, baseline=baseline, plan={}, backend="trl")
