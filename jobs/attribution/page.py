@@ -397,8 +397,8 @@ def _because(method: str, detail: Mapping[str, Any], credit: RolloutCredit | Non
     before, after = show_reward(detail["before"]), show_reward(detail["after"])
     if method == "prefix_value":
         return f"Guess before {before}, after {after}."
-    here, there = detail.get("siblings_before", 0), detail.get("siblings_after", 0)
+    company = detail.get("company", 0)
     if credit is not None and credit.low[index] is None:
-        return "No sibling stood here, so the group cannot tell."
-    stood = f"{here} sibling{'' if here == 1 else 's'} stood at the same point, mean {before}"
-    return f"{stood}; {there or 'none'} of them took this step" + (f", mean {after}." if there else ".")
+        return "No sibling stood here or took this step, so the group cannot tell."
+    shared = f"{company} sibling{'' if company == 1 else 's'} took it too" if company else "No sibling took it"
+    return f"{shared}; what the group says about this path moved from {before} to {after}."

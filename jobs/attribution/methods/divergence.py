@@ -1,31 +1,34 @@
 """Where rollouts part: siblings merged into one graph; shared steps share, credit falls where they part.
 
 After SALT (Li et al. 2025, arXiv 2510.20022): equal steps of siblings become one edge of a graph, so that good and
-bad rollouts that walked it together get its mean, and steps that only some took tell them apart. Here a node is the
-set of steps taken so far with their results, in any order, and an edge's credit is the difference of its two nodes'
-leave-one-out mean rewards. That keeps SALT's graph and adds the law of sums, which SALT's averages do not have.
+bad rollouts that walked it together get its average, and steps that only some took tell them apart. SALT's plain
+averages do not sum to the advantage and take one sibling's luck at its word; here each edge's effect is estimated
+with shrinkage (`effects`), which adds the law of sums, intervals, and calm when the rewards are noise.
 """
 
 from collections.abc import Sequence
 
-from jobs.attribution.methods.base import Method, RunningSet, groups_of, in_order, outcome_key
-from jobs.attribution.methods.graph import group_credits
+from jobs.attribution.methods.base import Method, RunningSet, action_key, groups_of, in_order, outcome_key
+from jobs.attribution.methods.effects import effect_credits
 from jobs.attribution.types import Credit, CreditRollout, CreditStep
 
 
-def places(steps: Sequence[CreditStep]) -> list[str]:
-    """After each step: the set of steps done so far with their results; order and repeats do not matter."""
+def keys(steps: Sequence[CreditStep]) -> list[tuple[str | None, ...]]:
+    """For each step: the action, the action with its result, and the node of the graph it leads to.
+
+    A node is the set of steps done so far with their results, in any order. A repeat leads nowhere and has no key.
+    """
     done = RunningSet()
-    keys = []
+    found: list[tuple[str | None, ...]] = []
     for step in steps:
-        done.add(outcome_key(step))
-        keys.append(done.key)
-    return keys
+        before, outcome = done.key, outcome_key(step)
+        done.add(outcome)
+        found.append((None, None, None) if done.key == before else (action_key(step), outcome, done.key))
+    return found
 
 
 def compute(rollouts: list[CreditRollout]) -> list[Credit]:
-    credits = [credit for group in groups_of(rollouts) for credit in group_credits(group, "divergence", places)]
-    return in_order(credits, rollouts)
+    return in_order(effect_credits(groups_of(rollouts), "divergence", keys), rollouts)
 
 
 METHOD = Method(

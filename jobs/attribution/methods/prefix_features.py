@@ -1,18 +1,21 @@
 """What a small model may know about a rollout after its first t steps. Numbers in, numbers out; no names.
 
 Tool names enter only as one-hot columns ordered by how often they occur, so renaming every tool changes nothing.
-Nothing here looks at the rollout's own reward; siblings' rewards enter leave-one-out and only through what the
-siblings have in common with the prefix.
+Nothing here looks at the rollout's own reward; siblings' rewards enter only through values of the prefix that were
+worked out without it (`effects`), and through the leave-one-out mean.
 """
 
 import math
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from jobs.attribution.methods.base import Group, RunningSet, action_key, outcome_key, result_key
+from jobs.attribution.methods import anchor_state, divergence
+from jobs.attribution.methods.base import Group, action_key, outcome_key, result_key
+from jobs.attribution.methods.effects import Walk, choose_sizes, incidence, walks
 from jobs.attribution.types import CreditStep
 
 MAX_NAMES = 14
@@ -64,6 +67,7 @@ def feature_rows(groups: list[Group]) -> Rows:
     """All prefixes of all rollouts of all groups."""
     seen = [[[_see(step) for step in rollout.steps] for rollout in group.rollouts] for group in groups]
     vocabulary = _vocabulary(seen)
+    guides = [_guides(groups, keys) for keys in (divergence.keys, anchor_state.keys)]
     rows: list[list[float]] = []
     reward: list[float] = []
     baseline: list[float] = []
@@ -71,7 +75,7 @@ def feature_rows(groups: list[Group]) -> Rows:
     owner: list[int] = []
     starts: list[list[int]] = []
     for number, (group, steps) in enumerate(zip(groups, seen, strict=True)):
-        view = _GroupView(group, steps)
+        view = _GroupView(group, steps, [guide[number] for guide in guides])
         starts.append([])
         for place, rollout in enumerate(group.rollouts):
             starts[-1].append(len(rows))
@@ -84,6 +88,13 @@ def feature_rows(groups: list[Group]) -> Rows:
     return Rows(
         np.array(rows), np.array(reward), np.array(baseline), np.array(weight), np.array(owner, dtype=int), starts
     )
+
+
+def _guides(groups: list[Group], keys: Callable) -> list[list[Walk]]:
+    """What siblings say about every prefix, own rewards left out."""
+    tables = [incidence(group, keys) for group in groups]
+    sizes = choose_sizes(groups, tables)
+    return [walks(group, table, sizes) for group, table in zip(groups, tables, strict=True)]
 
 
 def _see(step: CreditStep) -> _Seen:
@@ -126,63 +137,45 @@ def _vocabulary(seen: list[list[list[_Seen]]]) -> Vocabulary:
 
 
 class _GroupView:
-    """Who among the siblings did what, for leave-one-out questions."""
+    """One group, with the share of siblings that did the same."""
 
-    def __init__(self, group: Group, steps: list[list[_Seen]]) -> None:
+    def __init__(self, group: Group, steps: list[list[_Seen]], guides: list[list[Walk]]) -> None:
         self.steps = steps
+        self.guides = guides
         self.rewards = group.rewards
         self.baselines = [group.baseline(place) for place in range(len(steps))]
-        self.total = math.fsum(self.rewards)
         self.square = math.fsum(reward * reward for reward in self.rewards)
         self.doers: dict[str, set[int]] = defaultdict(set)
         for place, taken in enumerate(steps):
-            state, known = RunningSet(), RunningSet()
             for step in taken:
-                state.add(step.outcome)
-                if not step.is_error:
-                    known.add(step.result)
                 for key in ("a" + step.action, "o" + step.outcome, "r" + step.result):
                     self.doers[key].add(place)
-                self.doers["s" + state.key].add(place)
-                self.doers["k" + known.key].add(place)
 
-    def lean(self, key: str, place: int, prior: float = 1.0) -> tuple[float, float]:
-        """How far siblings who did this stand from the baseline, drawn to zero; and their share."""
-        others = self.doers.get(key, set()) - {place}
-        if not others:
-            return 0.0, 0.0
-        mean = sum(self.rewards[other] for other in sorted(others))
-        baseline = self.baselines[place]
-        return (mean - len(others) * baseline) / (len(others) + prior), len(others) / (len(self.rewards) - 1)
+    def share(self, key: str) -> float:
+        """Share of the siblings that did this too."""
+        return (len(self.doers[key]) - 1) / (len(self.rewards) - 1)
 
 
 def _prefix_rows(view: _GroupView, place: int, vocabulary: Vocabulary) -> list[list[float]]:
     """Rows 0 … T of one rollout, built up step by step."""
     width, n_words = vocabulary.width, len(vocabulary.words)
     others = len(view.rewards) - 1
-    own = view.rewards[place]
-    baseline = view.baselines[place]
-    variance = max(0.0, (view.square - own * own) / others - baseline**2)
-    fixed = [baseline, math.sqrt(variance), baseline * (1 - baseline)]
-    used = [0.0] * width
-    counts = [0.0] * width
-    last = [0.0] * (width + 1)
-    pair = [0.0] * (width * width)
+    own, baseline = view.rewards[place], view.baselines[place]
+    spread = math.sqrt(max(0.0, (view.square - own * own) / others - baseline**2))
+    fixed = [baseline, spread]
+    used, counts = [0.0] * width, [0.0] * width
+    last, pair = [0.0] * (width + 1), [0.0] * (width * width)
     words = [0.0] * n_words
-    lean = [0.0] * 14
-    errors = repeats = empty = 0
+    errors = repeats = empty = alone = 0
     learned: set[str] = set()
     actions: set[str] = set()
     results: set[str] = set()
-    state, known = RunningSet(), RunningSet()
-    sum_action = sum_outcome = lowest = highest = 0.0
-    grounded = 0.0
-    rows = [fixed + [0.0] * 14 + used + counts + last + pair + words + lean]
+    lowest = 1.0
+    rows = [fixed + [0.0] * 14 + [1.0] + [0.0] * 12 + used + counts + last + pair + words]
     for index, step in enumerate(view.steps[place]):
         number = vocabulary.names.get(step.name) if not step.is_answer else None
         before = [slot for slot in range(width) if used[slot]]
-        last = [0.0] * (width + 1)
-        pair = [0.0] * (width * width)
+        last, pair = [0.0] * (width + 1), [0.0] * (width * width)
         if step.is_answer:
             last[width] = 1.0
         elif number is not None:
@@ -204,25 +197,21 @@ def _prefix_rows(view: _GroupView, place: int, vocabulary: Vocabulary) -> list[l
         learned |= step.words
         actions.add(step.action)
         results.add(step.result)
-        state.add(step.outcome)
-        if not step.is_error:
-            known.add(step.result)
-        by_action, share_action = view.lean("a" + step.action, place)
-        by_outcome, share_outcome = view.lean("o" + step.outcome, place)
-        by_result, _ = view.lean("r" + step.result, place)
-        by_state, share_state = view.lean("s" + state.key, place)
-        by_known, share_known = view.lean("k" + known.key, place)
-        sum_action += by_action
-        sum_outcome += by_outcome
-        lowest, highest = min(lowest, by_outcome), max(highest, by_outcome)
-        lean = [
-            by_action, share_action, by_outcome, share_outcome, by_result, by_state, share_state, by_known,
-            share_known, sum_action, sum_outcome, lowest, highest, float(share_outcome == 0),
-        ]  # fmt: skip
-        own_part = [
-            1.0, math.log1p(index + 1), float(index == 0), float(index == 1), float(step.is_answer),
-            float(step.is_error), math.log1p(errors), float(is_repeat), math.log1p(repeats), float(empty > 0),
-            grounded, math.log1p(step.size) / 8, math.log1p(step.tokens) / 8, math.log1p(len(results)),
-        ]  # fmt: skip
-        rows.append(fixed + own_part + used + counts + last + pair + words + lean)
+        share = view.share("o" + step.outcome)
+        alone += share == 0
+        lowest = min(lowest, share)
+        guide = []
+        for walks_ in view.guides:
+            walk = walks_[place]
+            lean = float(walk.value_without[index]) - baseline
+            guide += [lean, lean * abs(lean), float(walk.spread_without[index])]
+        rows.append([
+            *fixed,
+            1.0, math.log1p(index + 1), float(index == 0), float(step.is_answer), float(step.is_error),
+            math.log1p(errors), math.log1p(repeats), float(empty > 0), grounded, math.log1p(step.size) / 8,
+            math.log1p(len(results)), view.share("a" + step.action), share, view.share("r" + step.result),
+            lowest, math.log1p(alone), float(alone > 0), float(alone > 1), (alone > 0) * baseline,
+            (alone == 0) * math.log1p(index + 1), (alone > 0) * guide[0], *guide,
+            *used, *counts, *last, *pair, *words,
+        ])  # fmt: skip
     return rows

@@ -8,9 +8,10 @@ values a rollout was fitted without any rollout of its item. The penalty is chos
 distance between V_0 and the leave-one-out mean b is shared over the steps by their uncertainty, so the credits sum
 to R − b.
 
-Intervals: bootstrap over blocks of groups, widened by the guess error that siblings at the same place have in common.
-The last step's reaches from the model's own move to the whole rest, because what the model cannot explain may belong
-to any step. When the model guesses no better than the baseline, no step has an interval: nothing is known.
+Intervals: bootstrap over blocks of groups, widened by the error that the model has left at the end, spread over the
+steps: what it cannot explain there was guessed wrong somewhere on the way. The last step's interval reaches from the
+model's own move to the whole rest. When the steps do not help the model to guess better than the item alone, no step
+has an interval: nothing is known.
 """
 
 import math
@@ -28,6 +29,8 @@ RESAMPLES = 60
 PENALTIES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 #: Below this the model cannot be fitted: rollouts of other items, and items.
 MIN_ROLLOUTS, MIN_GROUPS = 40, 10
+#: Part of the error left at the end that a single step's guess may have.
+MISFIT = 1.6
 SEED = 20261130
 
 
@@ -37,8 +40,9 @@ class _Fit:
 
     value: np.ndarray
     resampled: np.ndarray
-    skill: float  # share of the squared error of the baseline that the model removes, out of fold
+    skill: float  # share of the squared error before the first step that the steps remove, out of fold
     skill_low: float
+    error_step: float  # squared error left at the end of a rollout, per step
 
 
 def compute(rollouts: list[CreditRollout]) -> list[Credit]:
@@ -112,17 +116,23 @@ def _fit(rows: Rows, n_groups: int) -> _Fit:
             guesses[penalty][here] = scores @ (turned / (values + penalty))
     errors = {penalty: rows.weight @ (target - guess) ** 2 for penalty, guess in guesses.items()}
     best = min(PENALTIES, key=lambda penalty: errors[penalty])
-    skill, skill_low = _skill(target, guesses[best], rows.weight, block, blocks)
     resampled = _resample(x, gram, moment, fold_of_block, fold, best)
-    return _Fit(rows.baseline + guesses[best], rows.baseline[:, None] + resampled, skill, skill_low)
+    guess = guesses[best]
+    starts = np.array([start for places in rows.starts for start in places])
+    ends = np.append(starts[1:], len(target)) - 1
+    before = (target[starts] - guess[starts]) ** 2
+    after = (target[ends] - guess[ends]) ** 2
+    skill, skill_low = _skill(before, after, block[starts], blocks)
+    left = float(after.sum() / (ends - starts).sum())
+    lowest, highest = rows.reward.min(), rows.reward.max()  # no reward was ever seen outside
+    value = np.clip(rows.baseline + guess, lowest, highest)
+    return _Fit(value, np.clip(rows.baseline[:, None] + resampled, lowest, highest), skill, skill_low, left)
 
 
-def _skill(
-    target: np.ndarray, guess: np.ndarray, weight: np.ndarray, block: np.ndarray, blocks: int
-) -> tuple[float, float]:
-    """Share of squared error removed, and its lower 95 % bound over blocks."""
-    gained = np.bincount(block, weight * (target**2 - (target - guess) ** 2), blocks)
-    whole = max(float(weight @ target**2), 1e-12)
+def _skill(before: np.ndarray, after: np.ndarray, block: np.ndarray, blocks: int) -> tuple[float, float]:
+    """Share of squared error that the steps remove, and its lower 95 % bound over blocks."""
+    gained = np.bincount(block, before - after, blocks)
+    whole = max(float(before.sum()), 1e-12)
     error = math.sqrt(blocks * float(np.var(gained, ddof=1))) if blocks > 1 else math.inf
     return float(gained.sum()) / whole, (float(gained.sum()) - Z90 * error) / whole
 
@@ -159,6 +169,7 @@ def _credit(group: Group, place: int, start: int, fit: _Fit, others: int) -> Cre
     credits[-1] += rest
     low: list[float | None] = [None] * count
     high: list[float | None] = [None] * count
+    error = np.sqrt(error**2 + MISFIT * fit.error_step)
     if fit.skill_low > 0 and group.has_difference:
         for index in range(count):
             ends = [moves[index], credits[index]]

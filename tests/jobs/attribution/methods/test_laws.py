@@ -74,7 +74,10 @@ def test_order_of_rollouts_does_not_matter(method):
     random.Random(3).shuffle(mixed)
     first = dict(zip([(r.group, r.rollout) for r in world], compute(method, world), strict=False))
     second = dict(zip([(r.group, r.rollout) for r in mixed], compute(method, mixed), strict=False))
-    assert first == second
+    assert first.keys() == second.keys()
+    for key, credit in first.items():
+        assert credit.credits == pytest.approx(second[key].credits, abs=1e-9)
+        assert credit.support == second[key].support
 
 
 @pytest.mark.parametrize("method", EVERY)
@@ -92,7 +95,7 @@ def test_equal_rollouts_get_equal_credit(method):
     other = [tool("a", "{}", "x"), answer("q")]
     group = [CreditRollout(name, "g", 1.0, path) for name in "rs"] + [CreditRollout("t", "g", 0.0, other)]
     first, second, _ = compute(method, group)
-    assert first.credits == second.credits
+    assert first.credits == pytest.approx(second.credits, abs=1e-12)
 
 
 @pytest.mark.parametrize("method", ["divergence", "anchor_state"])
@@ -103,7 +106,7 @@ def test_a_repeated_call_that_teaches_nothing_gets_nothing(method):
         CreditRollout("s", "g", 1.0, [shared, tool("b", "{}", "y"), answer("z")]),
         CreditRollout("t", "g", 0.0, [shared, tool("c", "{}", "w"), answer("v")]),
     ]
-    assert compute(method, group)[0].credits[1] == 0.0
+    assert compute(method, group)[0].credits[1] == pytest.approx(0.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("method", EVERY)
@@ -129,7 +132,7 @@ def test_shuffled_rewards_leave_few_rollouts_with_a_confident_step(method):
     confident = sum(
         any(low is not None and (low > 0 or high < 0) for low, high in zip(c.low, c.high, strict=True)) for c in credits
     )
-    assert confident <= 0.25 * len(credits)
+    assert confident <= 0.1 * len(credits)
 
 
 def test_prefix_value_moves_at_the_step_that_went_wrong():
