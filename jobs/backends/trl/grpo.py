@@ -25,8 +25,11 @@ from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.metrics import mean_reward, own_metrics, step_metrics
 from jobs.backends.trl.rounds import Setup, rollouts_run
 from jobs.backends.trl.scoring import Scored, Scorer
-from jobs.backends.trl.spec import Spec, TrainItem
+from jobs.backends.trl.spec import Spec, SpecError, TrainItem
 from jobs.backends.trl.tries import Outcome, Try
+
+#: So many train steps in a row without a single graded try end the run: it would only burn time.
+MAX_BLIND_STEPS = 3
 
 
 class Run:
@@ -53,6 +56,7 @@ class Run:
         self.validation_reward: float | None = None
         self.metrics: dict[str, Any] = {}
         self.seconds: dict[str, float] = {}
+        self.blind_steps = 0
 
     def trial(self, phase: str, step: int, key: str, item: dict[str, Any], sample: int) -> Try:
         name = f"{phase}:{step}:{key}:{sample}"
@@ -98,6 +102,7 @@ class Run:
                 metrics[name] = finite(logs[name])
         self.metrics = metrics
         self._write(step, whole)
+        self.blind_steps = self.blind_steps + 1 if metrics["train_mean_reward"] is None else 0
         self.scored, self.validated, self.seconds = [], None, {}
 
     def _write(self, step: int, seconds: float) -> None:
@@ -195,6 +200,12 @@ class Steward(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         self.run.control.check_cancel()
+        if self.run.blind_steps >= MAX_BLIND_STEPS:
+            raise SpecError(
+                f"No rollout of the last {MAX_BLIND_STEPS} train steps could be graded; their records say why.",
+                param="grader",
+                code="nothing_graded",
+            )
         self.run.seconds = {"began": time.monotonic()}
 
     def on_step_end(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:

@@ -18,7 +18,7 @@ from jobs.backends.trl.clients import needs_network, tool_client
 from jobs.backends.trl.control import Cancelled
 from jobs.backends.trl.tries import Outcome, Tokens, Try
 from jobs.rollouts.engine.loop import run_rollout
-from jobs.rollouts.engine.types import Limits, PolicyError, PolicyReply
+from jobs.rollouts.engine.types import Limits, PolicyReply
 from jobs.rollouts.policies.generation import Ask, Generation, Stopped
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Round:
         self.chat, self.live, self.should_stop = chat, count, should_stop
         self.waiting: dict[int, tuple[Ask, asyncio.Future]] = {}
         self.stopped = False
+        self.fault: Exception | None = None
         self.timer: asyncio.TimerHandle | None = None
 
     async def ask(self, place: int, ask: Ask) -> Generation:
@@ -84,6 +85,11 @@ class Round:
             for _, future in batch:
                 future.cancel()
             return
+        except Exception as exc:  # broken weights, no memory: no rollout's doing, so the run must not go on
+            self.fault = exc
+            for _, future in batch:
+                future.cancel()
+            return
         for (_, future), result in zip(batch, results, strict=True):
             if not future.done():
                 future.set_result(result)
@@ -105,10 +111,7 @@ class TokenPolicy:
         ask = Ask(context, self._room(len(context)), self.draw, self.setup.temperature, self.setup.top_p)
         if self.is_full or ask.max_tokens < 1:
             return PolicyReply(finish_reason="length", input_tokens=len(context))
-        try:
-            generation = await self.around.ask(self.place, ask)
-        except FloatingPointError as exc:
-            raise PolicyError(str(exc)) from exc
+        generation = await self.around.ask(self.place, ask)
         self.tokens.add(generation.ids, logprobs=generation.logprobs)
         reply = self.setup.chat.reply(ask, generation)
         for number, call in enumerate(reply.tool_calls):
@@ -152,6 +155,8 @@ async def _run_with(setup: Setup, trials: list[Try], should_stop: Callable[[], b
     try:
         return await asyncio.gather(*tasks)
     except asyncio.CancelledError as exc:
+        if around.fault:
+            raise around.fault from None
         if around.stopped or should_stop():
             raise Cancelled from exc
         raise

@@ -117,4 +117,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.stderr.write("usage: python jobs/backends/trl/train.py RUN_DIR\n")
         sys.exit(2)
-    sys.exit(main(Path(sys.argv[1]).resolve()))
+    status = main(Path(sys.argv[1]).resolve())
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # all is on disk; tearing torch down would take seconds on a busy core

@@ -1,7 +1,9 @@
-"""Scripted, noisy demonstrations of the duty desk: what the base model is warmed up on. Standard library only.
+"""Scripted demonstrations of the duty desk: what the base model is warmed up on. Standard library only.
 
-The clerk errs by choice, so that the model starts with a foothold and not with the solution. On two of three decisions
-the most frequent choice is a wrong one: decoding without sampling is then wrong too, and only rewards can mend it.
+The clerk errs by choice, so that the model starts with a foothold and not with the solution: it assumes the usual rate
+instead of looking it up, gives up at a referral, forgets to multiply. On two of three kinds of question the wrong way is
+the more frequent one: decoding without sampling is then wrong too, and only rewards can mend it. Looking up the wrong
+good is kept rare: a model this small, taught to hesitate between two goods, also looks up a third.
 """
 
 import json
@@ -11,29 +13,29 @@ from typing import Any
 
 from rftstudio.demo import world
 
+USUAL_RATE = "20"
+
 
 @dataclass(frozen=True)
 class Habits:
     """How often the clerk does what. Shares of one decision add up to one with the remainder named last."""
 
-    right_good: float  # first look-up; else the other good of the ship, or a guess
-    guess: float
+    assume: float  # at once; else looks a good up
+    wrong_good: float  # looks up the other good of the ship; else the right one
     second_look: float  # after the wrong good: notices, and looks the right one up
-    surplus: float  # repeats a look-up for nothing
-    follow: float  # after "see glass": looks glass up; else the other good, or a guess
-    give_up: float
-    multiply: float  # duty: multiplies; else the wrong factor, or answers with the rate
-    wrong_factor: float
+    surplus: float  # repeats the look-up for nothing
+    follow: float  # after "see glass": looks glass up; else repeats, or assumes
+    repeat: float
+    multiply: float  # duty: multiplies; else answers with the rate
 
 
 #: By the agent's prompt, in the order of `world.PROMPTS`: a fuller prompt helps.
 HABITS = (
-    Habits(0.52, 0.18, 0.10, 0.15, 0.22, 0.20, 0.22, 0.08),
-    Habits(0.78, 0.04, 0.20, 0.08, 0.38, 0.06, 0.40, 0.04),
+    Habits(0.45, 0.06, 0.10, 0.12, 0.20, 0.10, 0.20),
+    Habits(0.17, 0.05, 0.20, 0.08, 0.37, 0.08, 0.41),
 )
-
-#: A clerk without fault. Taught first and for a while: copying and calling are learnt sooner without noise.
-FAULTLESS = Habits(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0)
+#: A clerk without fault. Taught first and for a while: calling and copying are learnt sooner without noise.
+FAULTLESS = Habits(0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
 
 
 class Clerk:
@@ -50,37 +52,27 @@ class Clerk:
     def work(self) -> str:
         """The whole conversation but for the answer, which it returns."""
         item, habits = self.item, self.habits
-        draw = self.rng.random()
-        if draw < habits.guess:
-            return self.guess()
-        is_right = draw < habits.guess + habits.right_good
-        line = self.lookup(item["good"] if is_right else item["other_good"])
-        if is_right and self.rng.random() < habits.surplus:
-            line = self.lookup(item["good"])
-        if not is_right and self.rng.random() < habits.second_look:
+        if self.chance(habits.assume):
+            return USUAL_RATE
+        is_wrong = self.chance(habits.wrong_good)
+        line = self.lookup(item["other_good"] if is_wrong else item["good"])
+        if (is_wrong and self.chance(habits.second_look)) or (not is_wrong and self.chance(habits.surplus)):
             line = self.lookup(item["good"])
         if line.startswith("see "):
             line = self.referred(line.removeprefix("see "))
-        return self.duty(line) if item["kind"] == "duty" else line
+        is_multiplied = item["kind"] == "duty" and self.chance(habits.multiply)
+        return self.calc(line, str(item["value"])) if is_multiplied else line
 
     def referred(self, target: str) -> str:
         draw = self.rng.random()
         if draw < self.habits.follow:
             return self.lookup(target)
-        if draw < self.habits.follow + self.habits.give_up:
-            return self.guess()
-        return self.lookup(self.item["other_good"])
+        if draw < self.habits.follow + self.habits.repeat:
+            self.lookup(self.item["good"])
+        return USUAL_RATE
 
-    def duty(self, rate: str) -> str:
-        draw, value = self.rng.random(), str(self.item["value"])
-        if draw < self.habits.multiply:
-            return self.calc(rate, value)
-        if draw < self.habits.multiply + self.habits.wrong_factor:
-            return self.calc(rate, rate)
-        return rate
-
-    def guess(self) -> str:
-        return str(self.rng.randint(10, 49))
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
 
     def lookup(self, good: str) -> str:
         return self.call("lookup", {"good": good}, self.item["schedule"][good])

@@ -27,9 +27,9 @@ from rftstudio.demo import world  # noqa: E402
 from rftstudio.demo.recipe.demonstrations import demonstrations  # noqa: E402
 
 SEED = 7
-SAMPLES = 24_000
-STEPS = 1000
-FAULTLESS_SAMPLES, FAULTLESS_STEPS = 12_000, 350
+SAMPLES = 20_000
+STEPS = 600
+FAULTLESS_SAMPLES, FAULTLESS_STEPS = 12_000, 260
 BATCH = 64
 LEARNING_RATE = 4e-3
 #: Phrases of the desk that are one token each. They keep conversations short, and because they take the spaces with

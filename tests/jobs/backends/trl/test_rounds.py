@@ -156,3 +156,12 @@ def test_cancel_during_a_slow_tool_is_quick(monkeypatch):
 def test_cancel_during_generation_is_quick():
     with pytest.raises(Cancelled):
         run(ScriptedChat("12", seconds=0.2), 3, stop=lambda: True)
+
+
+def test_fault_of_the_model_fails_the_run_and_not_its_rollouts():
+    class Broken(ScriptedChat):
+        def generate(self, asks, *, should_stop):
+            raise FloatingPointError("not finite")
+
+    with pytest.raises(FloatingPointError):
+        run(Broken("12"), 3)

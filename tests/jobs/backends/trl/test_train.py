@@ -127,7 +127,7 @@ def test_cancel_is_quick_and_keeps_what_was_complete(tmp_path):
     (run / "control").write_text("cancel")
     began = time.monotonic()
     assert process.wait(timeout=60) == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20  # about 2 on a free core; the machine may be shared
     closing = runs.events(run)[-1]
     assert closing["status"] == "cancelled"
     assert closing["rollouts"] == len(runs.lineage(run)) == closing["train_steps"] * 64
