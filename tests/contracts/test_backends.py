@@ -83,7 +83,7 @@ def trl(trainer, tmp_path):
         path = tmp_path / "runs/ftjob-contract/journal.jsonl"
         return sum('"started"' in line for line in path.read_text().splitlines()) if path.exists() else 0
 
-    yield Stage("trl", run, lambda: None, lambda: trainer(step_seconds=0.4), starts)
+    return Stage("trl", run, lambda: None, lambda: trainer(step_seconds=0.4), starts)
 
 
 @pytest.fixture
