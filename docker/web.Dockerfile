@@ -26,6 +26,4 @@ RUN SECRET_KEY=build DATABASE_URL=postgres://build@build/build CELERY_BROKER_URL
 VOLUME /var/lib/studio
 EXPOSE 8000
 HEALTHCHECK --interval=15s --timeout=6s --start-period=30s CMD ["python", "docker/healthcheck.py"]
-# /dev/shm for the heartbeat of workers, because a container's /tmp may be on a disk that stalls.
-CMD ["gunicorn", "rftstudio.wsgi:application", "--bind", "0.0.0.0:8000", "--worker-class", "gthread", \
-     "--workers", "2", "--threads", "8", "--timeout", "120", "--worker-tmp-dir", "/dev/shm", "--no-control-socket"]
+CMD ["gunicorn", "--config", "docker/gunicorn_conf.py", "rftstudio.wsgi:application"]

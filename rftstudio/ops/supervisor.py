@@ -26,7 +26,7 @@ from rftstudio.ops.pending import has_pending_migrations
 ROOT = Path(__file__).resolve().parents[2]
 FIRST_PORT = 8000
 PORTS_TRIED = 50
-READY_SECONDS = 60.0
+READY_SECONDS = 90.0
 DETACHED_GRACE_SECONDS = 20.0
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Rollouts grade with what users wrote, so their tasks run in a child that may die. The looks at running jobs are light but

@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.services)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 30.0, what: str = "it"):
+def wait_for(condition: Callable[[], object], seconds: float = 60.0, what: str = "it"):
     """The condition's first true answer; fails after `seconds`."""
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
