@@ -79,7 +79,7 @@ def measures(rows: int = ROWS) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "rows.jsonl"
             make_file(source, rows)
-            plain = plain_sqlite(source, Path(folder) / "plain.sqlite3")
+            plain = min(plain_sqlite(source, Path(folder) / f"plain-{each}.sqlite3") for each in range(2))
             before = _peak_mb()
             with source.open("rb") as stream:
                 source_file = source_file_upload(actor=actor, filename=source.name, content=io.BufferedReader(stream))

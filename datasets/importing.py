@@ -5,6 +5,7 @@ import hashlib
 import json
 import re
 import time
+from array import array
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
@@ -27,14 +28,20 @@ KEY_LENGTH = 200
 _UNSHOWABLE = re.compile("[\x00\ud800-\udfff]")
 _SPLITS = set(Split.values)
 Progress = Callable[[dict[str, Any]], None]
+Questions = tuple[array, array]
+SIDES = {side: place for place, side in enumerate(Split.values)}
 
 
 class Overtaken(Exception):
     """Another process stored this batch first."""
 
 
-def run(file_import: FileImport, on_progress: Progress | None = None) -> None:
-    """Read from where the import stands to the end of the file. FileRefused is for the caller."""
+def run(file_import: FileImport, on_progress: Progress | None = None) -> Questions | None:
+    """Read from where the import stands to the end of the file. FileRefused is for the caller.
+
+    Answers the hash of each question with its split when this run read the whole version, so that nobody has to scan it.
+    """
+    is_whole = file_import.records == 0 and file_import.first_position == 0
     with file_import.source_file.content.open("rb") as stream:
         facts = FileFacts(**file_import.facts)
         cursor = Cursor(offset=file_import.offset, line=file_import.line, records=file_import.records)
@@ -42,6 +49,7 @@ def run(file_import: FileImport, on_progress: Progress | None = None) -> None:
         for event in readers.read(stream, facts, cursor):
             writer.take(event)
         writer.store()
+    return writer.questions if is_whole else None
 
 
 class _Writer:
@@ -61,6 +69,7 @@ class _Writer:
         self.started = time.monotonic()
         self.rows_before = file_import.item_count
         self.has_keys = "id" in self.stats.fields or file_import.first_position > 0
+        self.questions: Questions = (array("q"), array("b"))
         self.rows: list[tuple] = []
         self.problems: list[LineProblem] = []
         self.events, self.bytes = 0, 0
@@ -160,7 +169,7 @@ class _Writer:
         self.has_keys = self.has_keys or any(row[1] for row in self.rows)
         taken = self._taken() if self.has_keys else {}
         version, position = self.file_import.version_id, self.file_import.first_position + self.file_import.item_count
-        items = []
+        items, (hashes, sides) = [], self.questions
         for line, key, title, split, raw, digest, question, problem in self.rows:
             if key in taken:
                 self._refuse_doubled(line, key, raw, taken[key])
@@ -169,6 +178,8 @@ class _Writer:
             if self.has_keys:
                 taken[key] = line
             items.append((version, position, line, key, title, split, raw, digest, question, problem))
+            hashes.append(question)
+            sides.append(SIDES[split])
             position += 1
         return items
 
@@ -232,7 +243,7 @@ def made_key(position: int) -> str:
 
 def title_of(question: str) -> str:
     """One line for lists, at most 200 characters."""
-    title = " ".join(question[:300].split())[:200]
+    title = " ".join(question[:220].split())[:200]
     return title if title.isascii() and "\x00" not in title else showable(title)
 
 

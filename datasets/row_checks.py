@@ -177,4 +177,7 @@ def question_of(value: dict[str, Any]) -> str:
 
 def reference_of(value: dict[str, Any]) -> Any:
     """The reference under the first of its usual names, or None."""
-    return next((value[name] for name in REFERENCE_NAMES if name in value), None)
+    for name in REFERENCE_NAMES:
+        if name in value:
+            return value[name]
+    return None

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db.models import Count, QuerySet
 
-from datasets.models import Dataset, DatasetVersion, FileImport, Item, LineProblem, SourceFile
+from datasets.models import Dataset, DatasetVersion, FileImport, Item, LabelEntry, LabelTask, LineProblem, SourceFile
 from datasets.row_checks import FAULTS
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
@@ -98,4 +98,9 @@ def version_gates(version: DatasetVersion) -> list[Gate]:
     empty = next((entry for entry in version.report.get("warnings", []) if entry["code"] == "empty_reference"), None)
     if empty:
         gates.append(Gate("warn", f"{empty['count']:,} items have an empty reference", "empty_reference"))
+    waiting = LabelEntry.objects.filter(
+        task__version=version, task__status=LabelTask.Status.OPEN, status__in=["open", "disputed"]
+    ).count()
+    if waiting:
+        gates.append(Gate("warn", f"{waiting:,} items wait for labels", "labels"))
     return gates

@@ -196,14 +196,15 @@ def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any
     file_import = FileImport.objects.select_related("version", "source_file").get(pk=file_import_id)
     if file_import.status != FileImport.Status.RUNNING:
         return True
+    questions = None
     try:
         _look_at_file(file_import)
-        importing.run(file_import, on_progress)
+        questions = importing.run(file_import, on_progress)
     except FileRefused as refused:
         importing.refuse(file_import, refused)
     except importing.Overtaken:
         return False
-    _import_finish(file_import)
+    _import_finish(file_import, questions)
     return True
 
 
@@ -235,17 +236,18 @@ def _check_columns(mapping: dict[str, str], columns: set[str]) -> None:
         )
 
 
-def _import_finish(file_import: FileImport) -> None:
+def _import_finish(file_import: FileImport, questions: importing.Questions | None) -> None:
     """Settle splits, repeats, report and hash; runs once, whoever comes first."""
     file_import.refresh_from_db()
     version, stats = file_import.version, Stats(file_import.stats)
     is_refused = file_import.status == FileImport.Status.FAILED
-    found = repeats.repeats_find(version)
+    is_partly_split = 0 < sum(stats.splits.values()) < stats.rows
+    if is_partly_split:
+        Item.objects.filter(version=version, position__gte=file_import.first_position).update(split=Split.TRAIN)
+    found = repeats.repeats_find(version, None if is_partly_split else questions)
     report = reports.report_make(file_import, repeats.repeated_lines(found, file_import.first_position))
     count = Item.objects.filter(version=version).count()
     with transaction.atomic():
-        if 0 < sum(stats.splits.values()) < stats.rows:
-            Item.objects.filter(version=version, position__gte=file_import.first_position).update(split=Split.TRAIN)
         FileImport.objects.filter(pk=file_import.pk).update(
             status=FileImport.Status.FAILED if is_refused else FileImport.Status.DONE, report=report
         )

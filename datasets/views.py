@@ -13,13 +13,14 @@ from django.views.decorators.http import require_GET, require_http_methods
 from datasets import diffs, exports, pages, readers, selectors, services, showing
 from datasets.formats.base import FileRefused
 from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
+from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
 from datasets.row_mapping import USUAL_PROMPTS, USUAL_REFERENCES
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 
 IMPORT_AT_ONCE = 4 * 1024 * 1024
-TABS = ("items", "lines", "repeats", "fields", "history")
+TABS = ("items", "lines", "labels", "repeats", "fields", "history")
 
 
 def version_url(version: DatasetVersion, query: str = "") -> str:
@@ -195,6 +196,7 @@ def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str)
     words = (
         ("items", "Items", version.item_count, None),
         ("lines", "Lines to fix", None if lines else 0, lines or None),
+        ("labels", "Labels", None, None),
         ("repeats", "Repeats and leaks", repeats.get("count", 0) + near, repeats.get("leaks") or None),
         ("fields", "Fields", len(version.stats.get("fields", {})), None),
         ("history", "History", None, None),
@@ -250,6 +252,10 @@ def _fields_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
     return {"fields": pages.field_rows(version.stats), "warnings": version.report.get("warnings", [])}
 
 
+def _labels_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
+    return {"label_tasks": list(task_list(team=version.team).filter(version=version))}
+
+
 def _history_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
     return {
         "changes": list(version.changes.all()[:100]),
@@ -258,7 +264,7 @@ def _history_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 
 _TAB_CONTEXTS = {
-    "items": _items_context, "lines": _lines_context, "repeats": _repeats_context, "fields": _fields_context,
+    "items": _items_context, "lines": _lines_context, "labels": _labels_context, "repeats": _repeats_context, "fields": _fields_context,
     "history": _history_context,
 }  # fmt: skip
 

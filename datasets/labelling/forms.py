@@ -19,7 +19,7 @@ class TaskForm(forms.Form):
     """Everything about a task but its fields."""
 
     name = forms.CharField(max_length=120, label="Name", help_text="What people are asked to judge.")
-    version = forms.ModelChoiceField(DatasetVersion.objects.none(), label="Items of")
+    version = forms.ModelChoiceField(DatasetVersion.objects.none(), to_field_name="public_id", label="Items of")
     split = forms.ChoiceField(choices=[("", "all splits"), *Split.choices], required=False, label="Split")
     instructions = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 3}),

@@ -56,7 +56,7 @@ def test_version_of_twenty_items_asks_as_many_queries_as_ten(client_of, member):
     assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize("tab", ["items", "lines", "repeats", "fields", "history", "nonsense"])
+@pytest.mark.parametrize("tab", ["items", "lines", "labels", "repeats", "fields", "history", "nonsense"])
 def test_every_tab_opens_for_a_version_with_faults(client_of, member, tab):
     version = import_bytes(
         member, many(3) + many(1) + b'{oops\n{"a": 1}\n{"id": 1, "messages": [{"role": "assistant", "content": "x"}]}\n'

@@ -24,7 +24,7 @@ def test_task_is_made_by_form(client_of, member, version, team):
     client = client_of(member)
     assert client.get(reverse("labels:task-new", args=[team.slug])).status_code == 200
     data = {
-        "name": "Right?", "version": version.pk, "split": "", "overlap": 1, "is_blind": "on", "instructions": "Read.",
+        "name": "Right?", "version": version.public_id, "split": "", "overlap": 1, "is_blind": "on", "instructions": "Read.",
         "field-TOTAL_FORMS": 3, "field-INITIAL_FORMS": 0,
         "field-0-label": "Is it right?", "field-0-kind": "choice", "field-0-options": "Yes\nNo", "field-0-required": "on",
         "field-1-label": "How good?", "field-1-kind": "score", "field-1-low": "1", "field-1-high": "5",
@@ -43,7 +43,13 @@ def test_task_is_made_by_form(client_of, member, version, team):
 
 
 def test_task_without_questions_is_refused(client_of, member, version, team):
-    data = {"name": "Right?", "version": version.pk, "overlap": 1, "field-TOTAL_FORMS": 0, "field-INITIAL_FORMS": 0}
+    data = {
+        "name": "Right?",
+        "version": version.public_id,
+        "overlap": 1,
+        "field-TOTAL_FORMS": 0,
+        "field-INITIAL_FORMS": 0,
+    }
     answer = client_of(member).post(reverse("labels:task-new", args=[team.slug]), data)
     assert answer.status_code == 422
     assert b"The form has no field" in answer.content
