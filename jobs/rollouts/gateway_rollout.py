@@ -8,6 +8,7 @@ from django.db.models import Max
 
 from datasets.hashing import question_hash
 from datasets.models import Item
+from jobs.rollouts.bulk import insert
 from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
 from jobs.rollouts.models import Gateway, GatewayCall, Rollout, Step
 from jobs.rollouts.storing import clean, clean_json, rollout_values, step_rows
@@ -36,7 +37,7 @@ def rollout_rebuild(gateway: Gateway, trace_id: str) -> Rollout | None:
     if rollout.pk:
         rollout.steps.all().delete()
     rollout.save()
-    Step.objects.bulk_create(step_rows(rollout.pk, trajectory, grade))
+    insert(Step, step_rows(rollout.pk, trajectory, grade))
     GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id).update(rollout=rollout)
     return rollout
 

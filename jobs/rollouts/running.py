@@ -16,6 +16,7 @@ from jobs.agents.models import ModelEndpoint
 from jobs.agents.selectors import model_key, toolspecs
 from jobs.agents.tools.types import limits_from
 from jobs.rollouts import claims
+from jobs.rollouts.bulk import insert
 from jobs.rollouts.crew import Crew, Outcome, Recipe, Work
 from jobs.rollouts.engine.loop import Policy
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
@@ -162,14 +163,14 @@ def outcomes_store(batch: RolloutBatch, outcomes: list[Outcome]) -> int:
     dollars = usage_record_many(
         team=batch.team, usages=[usage for row in ours for usage in _usages(batch, row, by_id[row.pk])]
     )
-    steps: list[Step] = []
+    steps: list[dict] = []
     for row in ours:
         outcome = by_id[row.pk]
         values = rollout_values(outcome.trajectory, outcome.grade, pass_threshold=batch.pass_threshold)
         # One UPDATE a row: Django's bulk_update of as many columns is several times slower.
         Rollout.objects.filter(pk=row.pk).update(**values, cost_usd=_cost(row, dollars))
         steps += step_rows(row.pk, outcome.trajectory, outcome.grade)
-    Step.objects.bulk_create(steps, batch_size=500)
+    insert(Step, steps)
     return len(ours)
 
 

@@ -1,9 +1,9 @@
 """Writes of rollouts: order them, run them, bring finished ones home, cancel, repair."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from typing import Any
 
 from django.db import transaction
 
@@ -11,10 +11,11 @@ from datasets.models import DatasetVersion, Item
 from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.rollouts import claims, selectors, tasks
+from jobs.rollouts.bulk import insert
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.gateway import gateway_addresses, gateway_close, gateway_open  # noqa: F401 - the doors above use them
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
-from jobs.rollouts.storing import body_of, clean, clean_json, finite, rollout_values, step_rows
+from jobs.rollouts.storing import body_digest, clean, clean_json, finite, rollout_values, step_rows
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
@@ -158,14 +159,16 @@ def _record_chunk(
     fresh = _fresh(batch, records, replace)
     found = items if items is not None else _items_of(batch, fresh)
     rows = [_recorded(batch, record, digest, found.get(record.item_key)) for record, digest in fresh]
-    _refuse_taken_traces(rows)
-    Rollout.objects.bulk_create(rows, batch_size=CHUNK)
+    traces = [row["trace_id"] for row in rows]
+    _refuse_taken_traces(traces)
+    insert(Rollout, rows)
+    ids = dict(Rollout.objects.filter(trace_id__in=traces).values_list("trace_id", "pk"))
     steps = [
         step
-        for row, (record, _) in zip(rows, fresh, strict=True)
-        for step in step_rows(row.pk, record.trajectory, record.grade)
+        for trace, (record, _) in zip(traces, fresh, strict=True)
+        for step in step_rows(ids[trace], record.trajectory, record.grade)
     ]
-    Step.objects.bulk_create(steps, batch_size=CHUNK)
+    insert(Step, steps)
     return len(rows)
 
 
@@ -174,7 +177,7 @@ def _fresh(batch: RolloutBatch, records: list[RolloutRecord], replace: bool) -> 
     arriving: dict[tuple[str, int], tuple[RolloutRecord, str]] = {}
     for record in records:
         key = (clean(record.item_key)[:200], record.sample_index)
-        digest = hashlib.blake2b(body_of(record.as_dict()), digest_size=16).hexdigest()
+        digest = body_digest(record)
         if key in arriving and arriving[key][1] != digest and not replace:
             raise _other_body(key)
         arriving[key] = (record, digest)
@@ -210,24 +213,24 @@ def _items_of(batch: RolloutBatch, fresh: list[tuple[RolloutRecord, str]]) -> di
     return {item.key: item for item in rows}
 
 
-def _recorded(batch: RolloutBatch, record: RolloutRecord, digest: str, item: Item | None) -> Rollout:
-    return Rollout(
-        team_id=batch.team_id,
-        batch=batch,
-        item=item,
-        group_key=clean(record.item_key)[:200],
-        sample_index=record.sample_index,
-        trace_id=record.trace_id or new_id("trace_"),
-        title=item.title if item else "",
-        advantage=finite(record.advantage),
-        extra=clean_json(record.extra),
-        body_digest=digest,
+def _recorded(batch: RolloutBatch, record: RolloutRecord, digest: str, item: Item | None) -> dict[str, Any]:
+    return {
+        "team_id": batch.team_id,
+        "batch_id": batch.pk,
+        "item_id": item.pk if item else None,
+        "group_key": clean(record.item_key)[:200],
+        "sample_index": record.sample_index,
+        "trace_id": record.trace_id or new_id("trace_"),
+        "title": item.title if item else "",
+        "advantage": finite(record.advantage),
+        "extra": clean_json(record.extra),
+        "body_digest": digest,
         **rollout_values(record.trajectory, record.grade, pass_threshold=batch.pass_threshold),
-    )
+    }
 
 
-def _refuse_taken_traces(rows: list[Rollout]) -> None:
-    counted = Counter(row.trace_id for row in rows)
+def _refuse_taken_traces(traces: list[str]) -> None:
+    counted = Counter(traces)
     doubled = [trace for trace, count in counted.items() if count > 1]
     doubled += Rollout.objects.filter(trace_id__in=counted).values_list("trace_id", flat=True)[:1]
     if doubled:

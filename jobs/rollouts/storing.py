@@ -1,13 +1,16 @@
 """From trajectories to rows: the one place that says how a finished rollout looks in the tables. Writes nothing."""
 
+import hashlib
 import json
 import math
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from jobs.rollouts.engine.types import StepRecord, Trajectory
-from jobs.rollouts.models import Rollout, Step
+import orjson
+
+from jobs.rollouts.engine.record import RolloutRecord
+from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
+from jobs.rollouts.models import Rollout
 
 _TOOL_PATH = 400
 
@@ -16,6 +19,8 @@ def clean(text: str) -> str:
     """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -106,8 +111,8 @@ def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> list[Step]:
-    """The trajectory's steps as rows; rewards per step come from the grader where it gave them."""
+def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> list[dict[str, Any]]:
+    """The trajectory's steps as rows for `bulk.insert`; rewards per step come from the grader where it gave them."""
     rewards = grade.get("step_rewards") or []
     return [
         _step_row(rollout_id, step, rewards[place] if place < len(rewards) else None)
@@ -115,24 +120,40 @@ def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) ->
     ]
 
 
-def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> Step:
-    return Step(
-        rollout_id=rollout_id,
-        index=step.index,
-        text=clean(step.text),
-        reasoning=clean(step.reasoning),
-        tool_calls=[clean_json(asdict(call)) for call in step.tool_calls],
-        finish_reason=step.finish_reason[:24],
-        input_tokens=step.input_tokens,
-        output_tokens=step.output_tokens,
-        logprob_sum=finite(step.logprob_sum),
-        entropy_mean=finite(step.entropy_mean),
-        step_reward=finite(step.step_reward if step.step_reward is not None else reward),
-        started_at=_moment(step.started_at),
-        milliseconds=finite(step.milliseconds),
-    )
+def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> dict[str, Any]:
+    return {
+        "rollout_id": rollout_id,
+        "index": step.index,
+        "text": clean(step.text),
+        "reasoning": clean(step.reasoning),
+        "tool_calls": [_call_dict(call) for call in step.tool_calls],
+        "finish_reason": step.finish_reason[:24],
+        "input_tokens": step.input_tokens,
+        "output_tokens": step.output_tokens,
+        "logprob_sum": finite(step.logprob_sum),
+        "entropy_mean": finite(step.entropy_mean),
+        "step_reward": finite(step.step_reward if step.step_reward is not None else reward),
+        "started_at": _moment(step.started_at),
+        "milliseconds": finite(step.milliseconds),
+    }
 
 
-def body_of(record: dict[str, Any]) -> bytes:
-    """A record in one canonical spelling, to tell a replay from another body."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"), default=str).encode("utf-8", "surrogatepass")
+def _call_dict(call: ToolCallRecord) -> dict[str, Any]:
+    return {
+        "id": clean(call.id),
+        "name": clean(call.name),
+        "arguments": clean(call.arguments),
+        "result": clean(call.result),
+        "is_error": call.is_error,
+        "milliseconds": finite(call.milliseconds) or 0.0,
+        "notes": [clean(note) for note in call.notes],
+    }
+
+
+def body_digest(record: RolloutRecord) -> str:
+    """A fingerprint of the whole record, to tell a replay from another body."""
+    try:
+        body = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # lone surrogates, or numbers of more than 64 bits
+        body = json.dumps(record.as_dict(), sort_keys=True, default=str).encode()
+    return hashlib.blake2b(body, digest_size=16).hexdigest()

@@ -1,11 +1,18 @@
 """Public ids: a prefix that names the kind, then 20 letters and digits that nobody can count."""
 
-import secrets
+import os
 import string
 
-_ALPHABET = string.ascii_letters + string.digits
+_ALPHABET = (string.ascii_letters + string.digits).encode()
+_FAIR = 256 - 256 % len(_ALPHABET)  # bytes from here on would favour the first letters
+_LETTERS = bytes(_ALPHABET[value % len(_ALPHABET)] for value in range(256))
+_UNFAIR = bytes(range(_FAIR, 256))
+LENGTH = 20
 
 
 def new_id(prefix: str) -> str:
     """`new_id("ftjob-")` → `ftjob-` and 20 random characters (119 bits)."""
-    return prefix + "".join(secrets.choice(_ALPHABET) for _ in range(20))
+    made = b""
+    while len(made) < LENGTH:
+        made += os.urandom(LENGTH + 8).translate(_LETTERS, _UNFAIR)
+    return prefix + made[:LENGTH].decode()

@@ -1,6 +1,6 @@
 """A rollout as plain data. Portable: standard library only; the trainer process uses it too."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 # The tools room lies below this one and owns these two; they are part of the engine's words all the same.
@@ -78,7 +78,12 @@ class Trajectory:
         return self.stop_reason in {"tool_failed", "model_failed", "grader_failed", "studio_failed", "cancelled"}
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain dicts and lists; written out because `dataclasses.asdict` copies every text and number by itself."""
+        return {**vars(self), "steps": [_step_dict(step) for step in self.steps]}
+
+
+def _step_dict(step: StepRecord) -> dict[str, Any]:
+    return {**vars(step), "tool_calls": [{**vars(call), "notes": list(call.notes)} for call in step.tool_calls]}
 
 
 def trajectory_from_dict(data: dict[str, Any]) -> Trajectory:
