@@ -348,7 +348,10 @@ def tools_line(facts: Facts) -> Line | None:
 
 
 def iterated_line(facts: Facts) -> Line:
-    name, measured = "Prompt and tools tried first", f"{facts.versions_measured} versions"
+    name, measured = (
+        "Prompt and tools tried first",
+        f"{facts.versions_measured} version" + ("s" if facts.versions_measured != 1 else ""),
+    )
     if facts.versions_measured >= 2:
         return Line(
             "iterated",
