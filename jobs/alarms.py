@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from jobs.evaluations.readiness import percent
+from jobs.evaluations.facts import percent
 from jobs.figures import StepFigures
 
 OK, WARN = "ok", "warn"
