@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean
 
-from jobs.evaluations.readiness import percent
+from jobs.evaluations.facts import percent
 from jobs.figures import StepFigures
 
 OK, WARN = "ok", "warn"
@@ -43,6 +43,11 @@ def _ends(values: list[float]) -> tuple[float, float] | None:
     return (fmean(values[:size]), fmean(values[-size:])) if len(values) >= 4 else None
 
 
+def _signed(value: float) -> str:
+    """Two decimals with a true minus."""
+    return f"{value:.2f}".replace("-", "−")
+
+
 def _steps_query(steps: Steps) -> str:
     last = steps[-WINDOW:]
     return f"train_step={last[0].number}-{last[-1].number}"
@@ -61,7 +66,7 @@ def gap_alarm(steps: Steps) -> Alarm | None:
     best = max(checked, key=lambda one: one.validation_reward)
     if gap <= MOST_GAP:
         return Alarm("gap", OK, "Train and validation move together",
-                     f"Gap {gap:.2f}; a warning would come at {MOST_GAP:.2f}.", last.number)  # fmt: skip
+                     f"Gap {_signed(gap)}; a warning would come at {MOST_GAP:.2f}.", last.number)  # fmt: skip
     fell = f" Validation was best at train step {best.number} ({best.validation_reward:.2f})."
     return Alarm(
         "gap", WARN, "Train runs away from validation",

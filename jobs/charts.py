@@ -77,8 +77,8 @@ def reward_chart(
         )  # fmt: skip
     layout = merge_layout(
         {"xaxis": {"title": "train step", "range": [0, max(total, x[-1] if x else 1) + 0.5]}, "yaxis": {"title": "mean reward"}},
+        _to_come(x[-1] if x else 0, total) if not is_ended else {},  # first, so that the baseline lies over it
         hline(baseline, f"baseline {show_reward(baseline)}") if baseline is not None else {},
-        _to_come(x[-1] if x else 0, total) if not is_ended else {},
     )  # fmt: skip
     return figure(data, layout, label=reward_sentence(steps, baseline))
 

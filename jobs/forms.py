@@ -39,8 +39,9 @@ class LaunchForm(forms.Form):
         help_text="Kept in the audit log. Only a team owner may do this.",
     )  # fmt: skip
 
-    def __init__(self, *args, **kwargs) -> None:
+    def __init__(self, *args, must_read: bool = False, **kwargs) -> None:
         super().__init__(*args, **kwargs)
+        self.must_read = must_read
         self.fields["backend"].choices = [(name, f"{one.label}: {one.text}") for name, one in BACKENDS.items()]
         self.fields["backend"].initial = "trl"
         self.fields["launch_key"].initial = uuid.uuid4().hex
@@ -73,6 +74,8 @@ class LaunchForm(forms.Form):
                 one.read(value)
             except UserError as exc:
                 self.add_error(name, str(exc))
+        if self.must_read and not self.cleaned_data.get("read_warnings"):
+            self.add_error("read_warnings", "Read the warnings and tick this, or mend what they name first.")
         return self.cleaned_data
 
     @property

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from jobs import charts, selectors
 from jobs import plan as plans
+from jobs.backends.registry import BACKENDS
 from jobs.estimate import verdict_on
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
@@ -85,6 +86,12 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
         "longest": (baseline.metrics or {}).get("steps_max"),
         **estimate_context(baseline, form, actor),
     }
+
+
+def has_warnings(baseline: Evaluation, backend: str) -> bool:
+    """Warnings without a block: they need one explicit tick."""
+    known = backend if backend in BACKENDS else "trl"
+    return selectors.launch_verdict(baseline=baseline, backend=known)["level"] == "warn"
 
 
 def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from jobs.agents import services as agent_services
 from jobs.agents.models import ModelEndpoint
 from jobs.attribution import services as attribution_services
 from jobs.backends.registry import backend_get
-from jobs.evaluations import readiness
+from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
@@ -55,7 +55,7 @@ class NotReady(Conflict):
 def check_ready(actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl") -> dict[str, Any]:
     """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason."""
     verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
-    blocks = [line for line in verdict["lines"] if line["level"] == readiness.BLOCK]
+    blocks = [line for line in verdict["lines"] if line["level"] == BLOCK]
     if not blocks:
         return verdict
     if override.strip() and can(actor, Permission.BUDGET_APPROVE) and baseline.status == Evaluation.Status.SUCCEEDED:
@@ -134,7 +134,7 @@ def _job_create(
     words = f"Launched by {actor.name} from baseline {baseline.number}."
     event_note(job, words, data={"plan": plan, "estimate": guess.as_dict()})
     for line in verdict["lines"]:
-        if line["level"] != readiness.OK:
+        if line["level"] != OK:
             event_note(
                 job,
                 f"{line['name']}: {line['measured']}, wanted {line['wanted']}. {line['evidence']}",
@@ -148,7 +148,7 @@ def _job_create(
             "job.readiness_overruled",
             job,
             reason=override,
-            lines=[line["key"] for line in verdict["lines"] if line["level"] == readiness.BLOCK],
+            lines=[line["key"] for line in verdict["lines"] if line["level"] == BLOCK],
         )
     audit(actor, "job.launched", job, baseline=baseline.public_id, backend=backend)
     queue(tasks.job_start, job.pk)

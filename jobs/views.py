@@ -58,7 +58,8 @@ def job_new(request: TeamRequest) -> HttpResponse:
     if baseline is None:
         return render(request, "jobs/job_new_empty.html", {})
     source = selectors.job_get(team=actor.team, public_id=request.GET["clone"]) if request.GET.get("clone") else None
-    form = LaunchForm(request.POST or None, initial=pages.initial_from(request.GET, source))
+    must_read = pages.has_warnings(baseline, request.POST.get("backend", ""))
+    form = LaunchForm(request.POST or None, initial=pages.initial_from(request.GET, source), must_read=must_read)
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
             data = form.cleaned_data

@@ -5,10 +5,10 @@ both. A blocking line can be overruled by a right-holder with a reason, at launc
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
-OK, WARN, BLOCK = "ok", "warn", "block"
+from jobs.evaluations.facts import BLOCK, OK, WARN, Facts, Line, percent
+
 _ORDER = {BLOCK: 0, WARN: 1, OK: 2}
 
 WANT_FOOTHOLD = 0.20
@@ -21,68 +21,6 @@ WANT_UNGRADED, MOST_UNGRADED = 0.01, 0.20
 WANT_TOOL_SECONDS, WANT_TOOL_ERRORS = 5.0, 0.02
 WANT_AGREEMENT = 0.80
 MOST_LEAK = 0.01
-
-
-@dataclass
-class Remedy:
-    """What to do about a line: words, and where it is done (empty when there is no page for it)."""
-
-    label: str
-    url: str = ""
-
-
-@dataclass
-class Line:
-    """One check: what was measured, what is wanted, the evidence and the way out."""
-
-    key: str
-    level: str
-    name: str
-    measured: str
-    wanted: str
-    evidence: str
-    remedy: Remedy | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
-@dataclass
-class Facts:
-    """What the checks look at. None means not measured, which is said and never passed over."""
-
-    metrics: dict[str, Any]
-    is_finished: bool = True
-    train_items: int = 0
-    validation_items: int = 0
-    leaked_items: int = 0
-    missing_fields: dict[str, int] = field(default_factory=dict)  # template path → train rows without it
-    checked_rows: int = 0
-    grader_problems: list[str] = field(default_factory=list)
-    versions_measured: int = 1  # versions of this agent with a finished evaluation on this dataset
-    other_graders: int = 0  # finished evaluations of the same agent by another grader
-    is_trainable: bool = True
-    model_name: str = ""
-    label_agreement: float | None = None
-    labelled_rollouts: int = 0
-    tricks_tried: int | None = None
-    tricks_passed: list[str] = field(default_factory=list)
-    max_steps: int | None = None
-    urls: dict[str, str] = field(default_factory=dict)
-
-    def number(self, key: str) -> float | None:
-        return self.metrics.get(key)
-
-    def remedy(self, label: str, target: str = "") -> Remedy:
-        return Remedy(label, self.urls.get(target, ""))
-
-
-def percent(share: float | None) -> str:
-    """`38 %`; one decimal below 10 %; a dash when not measured."""
-    if share is None:
-        return "–"
-    value = share * 100
-    return f"{value:.0f} %" if value >= 10 or value == 0 else f"{value:.1f} %"
 
 
 def finished_line(facts: Facts) -> Line:
@@ -348,7 +286,10 @@ def tools_line(facts: Facts) -> Line | None:
 
 
 def iterated_line(facts: Facts) -> Line:
-    name, measured = "Prompt and tools tried first", f"{facts.versions_measured} versions"
+    name, measured = (
+        "Prompt and tools tried first",
+        f"{facts.versions_measured} version" + ("s" if facts.versions_measured != 1 else ""),
+    )
     if facts.versions_measured >= 2:
         return Line(
             "iterated",

@@ -12,6 +12,7 @@ from datasets.models import Item, Split
 from graders.grading import compile_grader
 from graders.validation import grader_problems
 from jobs.evaluations import readiness
+from jobs.evaluations.facts import Facts
 from jobs.evaluations.metrics import RolloutRow, ToolUse, compute_metrics, item_figures
 from jobs.evaluations.models import Evaluation
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
@@ -208,7 +209,7 @@ def _urls(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
-def readiness_facts(evaluation: Evaluation) -> readiness.Facts:
+def readiness_facts(evaluation: Evaluation) -> Facts:
     """What the checks look at, read now."""
     counts = dict(
         Item.objects.filter(version=evaluation.dataset_version).values_list("split").annotate(n=Count("id")).order_by()
@@ -227,7 +228,7 @@ def readiness_facts(evaluation: Evaluation) -> readiness.Facts:
     missing, checked = ({}, 0) if problems else missing_fields(evaluation)
     metrics = evaluation_metrics(evaluation)
     tricks = metrics.get("gaming") or {}
-    return readiness.Facts(
+    return Facts(
         metrics=metrics,
         is_finished=evaluation.status == Status.SUCCEEDED,
         train_items=counts.get(Split.TRAIN, 0),

@@ -175,7 +175,15 @@ def test_job_new_shows_derived_numbers_estimate_and_readiness(client_of, member,
 
 def form_of(page: str, **changes) -> dict:
     key = page.split('name="launch_key" value="')[1].split('"')[0]
-    return {"launch_key": key, "backend": "trl", "seed": 0, "n_epochs": 1, "batch_size": 4, "group_size": 4} | changes
+    return {
+        "launch_key": key,
+        "backend": "trl",
+        "seed": 0,
+        "n_epochs": 1,
+        "batch_size": 4,
+        "group_size": 4,
+        "read_warnings": "on",
+    } | changes
 
 
 def test_job_new_twice_with_one_form_makes_one_job(client_of, member, ready_baseline):
@@ -186,6 +194,14 @@ def test_job_new_twice_with_one_form_makes_one_job(client_of, member, ready_base
     assert answers[0].status_code == answers[1].status_code == 302
     assert answers[0]["Location"] == answers[1]["Location"]
     assert Job.objects.get().plan["group_size"] == 4
+
+
+def test_job_new_with_warnings_wants_one_tick(client_of, member, ready_baseline):
+    client, url = client_of(member), at("job-new", member.team, query=f"?baseline={ready_baseline.public_id}")
+    answer = client.post(url, form_of(client.get(url).content.decode(), read_warnings=""))
+    assert answer.status_code == 422
+    assert "Read the warnings and tick this" in answer.content.decode()
+    assert not Job.objects.exists()
 
 
 def test_job_new_with_an_impossible_value_stands_at_its_field(client_of, member, ready_baseline):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from jobs.evaluations.facts import BLOCK, OK, WARN, Facts
 from jobs.evaluations.metrics import RolloutRow, compute_metrics
-from jobs.evaluations.readiness import BLOCK, OK, WARN, Facts, readiness_lines, verdict
+from jobs.evaluations.readiness import readiness_lines, verdict
 
 GOOD = compute_metrics(
     [RolloutRow(group=str(n), reward=reward) for n in range(10) for reward in (0.0, 0.3, 1.0)], pass_threshold=0.5
