@@ -68,11 +68,11 @@ def nulls(results: dict[str, Any]) -> str:
         ),
         _line(*["---"] * 7),
     ]
-    for row in results["nulls"]:
-        lines.append(
-            _line(
-                row["family"], row["method"], _share(row["confident"]), _share(row["confident_when_shuffled"]),
-                _share(row["confident_when_shuffled_in_groups"]), _share(row["no_op_share"]), row["rename_change"],
-            )
-        )  # fmt: skip
+    lines += [
+        _line(
+            row["family"], row["method"], _share(row["confident"]), _share(row["confident_when_shuffled"]),
+            _share(row["confident_when_shuffled_in_groups"]), _share(row["no_op_share"]), row["rename_change"],
+        )
+        for row in results["nulls"]
+    ]  # fmt: skip
     return "\n".join(lines)

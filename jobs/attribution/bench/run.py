@@ -15,7 +15,7 @@ from jobs.attribution.methods.registry import STORED_GROUP, compute_each
 GROUP_SIZES = (2, 4, 8, 16)
 #: The size at which the claims are made.
 CLAIM_SIZE = 8
-ROLLOUTS = 768
+ROLLOUTS = 512
 SEED = 1
 #: Methods that must beat every cheap rival.
 CLAIMING = ("divergence", "prefix_value")

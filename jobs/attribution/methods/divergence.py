@@ -8,22 +8,25 @@ with shrinkage (`effects`), which adds the law of sums, intervals, and calm when
 
 from collections.abc import Sequence
 
+from jobs.attribution.methods import anchor_state
 from jobs.attribution.methods.base import Method, RunningSet, action_key, groups_of, in_order, outcome_key
 from jobs.attribution.methods.effects import effect_credits
 from jobs.attribution.types import Credit, CreditRollout, CreditStep
 
 
 def keys(steps: Sequence[CreditStep]) -> list[tuple[str | None, ...]]:
-    """For each step: the action, the action with its result, and the node of the graph it leads to.
+    """For each step: the action, the action with its result, the node it leads to; then the result and the anchor.
 
-    A node is the set of steps done so far with their results, in any order. A repeat leads nowhere and has no key.
+    A node is the set of steps done so far with their results, in any order; a repeat leads nowhere and has no key.
+    Result and anchor are those of `anchor_state`: they join siblings that learned the same by other words.
     """
     done = RunningSet()
     found: list[tuple[str | None, ...]] = []
-    for step in steps:
+    for step, told in zip(steps, anchor_state.keys(steps), strict=True):
         before, outcome = done.key, outcome_key(step)
         done.add(outcome)
-        found.append((None, None, None) if done.key == before else (action_key(step), outcome, done.key))
+        moves = (None, None, None) if done.key == before else (action_key(step), outcome, done.key)
+        found.append((*moves, *told))
     return found
 
 
