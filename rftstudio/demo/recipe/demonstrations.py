@@ -2,8 +2,8 @@
 
 The clerk errs by choice, so that the model starts with a foothold and not with the solution: it assumes the usual rate
 instead of looking it up, gives up at a referral, forgets to multiply. On two of three kinds of question the wrong way is
-the more frequent one: decoding without sampling is then wrong too, and only rewards can mend it. Looking up the wrong
-good is kept rare: a model this small, taught to hesitate between two goods, also looks up a third.
+the more frequent one: decoding without sampling is then wrong too, and only rewards can mend it. It never looks up the
+wrong good: a model this small, taught to hesitate between two goods, also looks up a third and loses its hold on copying.
 """
 
 import json
@@ -20,9 +20,7 @@ USUAL_RATE = "20"
 class Habits:
     """How often the clerk does what. Shares of one decision add up to one with the remainder named last."""
 
-    assume: float  # at once; else looks a good up
-    wrong_good: float  # looks up the other good of the ship; else the right one
-    second_look: float  # after the wrong good: notices, and looks the right one up
+    assume: float  # at once; else looks the good up
     surplus: float  # repeats the look-up for nothing
     follow: float  # after "see glass": looks glass up; else repeats, or assumes
     repeat: float
@@ -31,11 +29,11 @@ class Habits:
 
 #: By the agent's prompt, in the order of `world.PROMPTS`: a fuller prompt helps.
 HABITS = (
-    Habits(0.45, 0.06, 0.10, 0.12, 0.20, 0.10, 0.20),
-    Habits(0.17, 0.05, 0.20, 0.08, 0.37, 0.08, 0.41),
+    Habits(0.45, 0.12, 0.22, 0.10, 0.22),
+    Habits(0.16, 0.08, 0.40, 0.06, 0.42),
 )
 #: A clerk without fault. Taught first and for a while: calling and copying are learnt sooner without noise.
-FAULTLESS = Habits(0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+FAULTLESS = Habits(0.0, 0.0, 1.0, 0.0, 1.0)
 
 
 class Clerk:
@@ -54,9 +52,8 @@ class Clerk:
         item, habits = self.item, self.habits
         if self.chance(habits.assume):
             return USUAL_RATE
-        is_wrong = self.chance(habits.wrong_good)
-        line = self.lookup(item["other_good"] if is_wrong else item["good"])
-        if (is_wrong and self.chance(habits.second_look)) or (not is_wrong and self.chance(habits.surplus)):
+        line = self.lookup(item["good"])
+        if self.chance(habits.surplus):
             line = self.lookup(item["good"])
         if line.startswith("see "):
             line = self.referred(line.removeprefix("see "))

@@ -28,8 +28,8 @@ from rftstudio.demo.recipe.demonstrations import demonstrations  # noqa: E402
 
 SEED = 7
 SAMPLES = 20_000
-STEPS = 600
-FAULTLESS_SAMPLES, FAULTLESS_STEPS = 12_000, 260
+STEPS = 800
+FAULTLESS_SAMPLES, FAULTLESS_STEPS = 16_000, 400
 BATCH = 64
 LEARNING_RATE = 4e-3
 #: Phrases of the desk that are one token each. They keep conversations short, and because they take the spaces with
