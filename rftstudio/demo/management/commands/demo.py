@@ -31,13 +31,13 @@ class Command(BaseCommand):
         password = login_kept(folder / "login.json")
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the group is ended on the way out
         with Group() as group:
-            self.stdout.write(f"Pages are at {group.url} · sign in as {EMAIL} with {password}\n\n")
+            self.stdout.write(f"Pages are at {group.address} · sign in as {EMAIL} with {password}\n\n")
             result = self.walk(seed, password)
             result["seconds_total"] = round(time.monotonic() - started, 1)
             (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
             self.compare(result)
             if serve:
-                self.stdout.write(f"\nOpen {group.url} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n")
+                self.stdout.write(f"\nOpen {group.address} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n")
                 with contextlib.suppress(KeyboardInterrupt):
                     signal.pause()
 
