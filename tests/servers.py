@@ -1,4 +1,4 @@
-"""Real servers for tests: PostgreSQL and Valkey, on sockets in a folder of their own, ended with the test run.
+"""Real servers for tests: PostgreSQL on a loopback port with a password, Valkey on a socket; both end with the test run.
 
 `python -m tests.servers COMMAND…` runs a command with DATABASE_URL naming a fresh PostgreSQL.
 
@@ -9,8 +9,10 @@ programs are called directly here: as root they run as an unprivileged uid, on a
 import contextlib
 import importlib.util
 import os
+import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,29 +43,26 @@ def postgres() -> Iterator[str]:
         if as_user:
             for folder in (home, data):
                 os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
+            home.chmod(0o700)
         run = {"cwd": home, "env": {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}, **as_user}
-        initdb = [
-            programs / "initdb",
-            "-D",
-            data,
-            "-U",
-            "studio",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-sync",
-            "--no-locale",
-        ]
-        _checked(initdb, run)
-        settings = [part for line in (*FAST, "listen_addresses=") for part in ("-c", line)]
+        password, port = secrets.token_urlsafe(16), _free_port()
+        pwfile = home / "password"
+        pwfile.write_text(password)
+        pwfile.chmod(0o644)  # in a folder that only the server's user and root may enter
+        options = ("-U", "studio", "-A", "scram-sha-256", "--pwfile", pwfile, "-E", "UTF8", "--no-sync", "--no-locale")
+        _checked([programs / "initdb", "-D", data, *options], run)
+        pwfile.unlink()
+        settings = [part for line in (*FAST, "listen_addresses=127.0.0.1") for part in ("-c", line)]
         with (home / "log").open("ab") as log:
             server = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", home, *settings], stdout=log, stderr=log, **run
+                [programs / "postgres", "-D", data, "-k", home, "-p", str(port), *settings],
+                stdout=log,
+                stderr=log,
+                **run,
             )
         try:
-            url = f"postgres://studio@/postgres?host={quote(str(home))}"
-            _wait_for_postgres(server, home)
+            url = f"postgres://studio:{password}@127.0.0.1:{port}/postgres"
+            _wait_for_postgres(server, url, home)
             yield url
         finally:
             server.send_signal(signal.SIGINT)  # fast shutdown
@@ -123,13 +122,19 @@ def _checked(argv: list, run: dict) -> None:
         raise PostgresMissing(f"{argv[0]} failed: {done.stderr.strip()[-2000:]}")
 
 
-def _wait_for_postgres(server: subprocess.Popen, home: Path) -> None:
+def _free_port() -> int:
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        return door.getsockname()[1]
+
+
+def _wait_for_postgres(server: subprocess.Popen, url: str, home: Path) -> None:
     import psycopg
 
     limit = time.monotonic() + 30
     while True:
         try:
-            psycopg.connect(host=str(home), user="studio", dbname="postgres", connect_timeout=5).close()
+            psycopg.connect(url, connect_timeout=5).close()
             return
         except psycopg.OperationalError as exc:
             if server.poll() is not None or time.monotonic() > limit:

@@ -170,6 +170,8 @@ def _run_claimed(row: GatewayCall, run) -> GatewayCall:
         raise
     row.state, row.lease_until = State.DONE, None
     with transaction.atomic():
+        # The gateway before the call, in every transaction: two calls of one trace would else wait for each other.
+        Gateway.objects.select_for_update(no_key=True).get(pk=row.gateway_id)
         stored = GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt).update(
             state=row.state, lease_until=None, result=row.result, is_error=row.is_error, milliseconds=row.milliseconds
         )

@@ -21,7 +21,8 @@ def rollout_rebuild(gateway: Gateway, trace_id: str) -> Rollout | None:
 
     The same calls give the same rollout, so building twice changes nothing.
     """
-    Gateway.objects.select_for_update().get(pk=gateway.pk)  # one at a time: sample numbers are given out here
+    # One at a time: sample numbers are given out here. New calls of the gateway may come in meanwhile.
+    Gateway.objects.select_for_update(no_key=True).get(pk=gateway.pk)
     rows = GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id, state=State.DONE)
     grade_row = rows.filter(kind=Kind.GRADE).select_related("rollout").first()
     if grade_row is None:
