@@ -11,6 +11,12 @@ from tests.factories.teams import MembershipFactory, TeamFactory
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Browser tests go last: Playwright keeps an event loop running in this thread, and no test after it could start one."""
+    items.sort(key=lambda item: "browser" in item.path.parts)
+
+
 @pytest.fixture
 def team(db):
     return TeamFactory(name="Duty desk", slug="duty-desk")

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from django.conf import settings
@@ -10,6 +11,7 @@ from django.core.cache import cache
 from jobs.agents.models import Tool
 from jobs.agents.selectors import tool_spec
 from jobs.agents.tools.mcp import McpSessions
+from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
 from jobs.agents.tools.types import Limits, ToolResult
 from rftstudio.core.errors import QuotaExceeded
@@ -26,15 +28,15 @@ def tool_try(*, actor: Actor, tool: Tool, arguments: str, item: dict[str, Any]) 
     """Call the tool once for real. The answer is cut; at most 30 calls a minute for a team."""
     check_can(actor, Permission.AGENT_EDIT, team=tool.team)
     _check_rate(actor)
-    result = asyncio.run(_call(tool, arguments, item))
+    with ThreadPoolExecutor(1) as apart:  # the asking thread may have an event loop of its own
+        result = apart.submit(asyncio.run, _call(tool_spec(tool), arguments, item)).result()
     if len(result.output) > SHOWN:
         result.notes.append(f"the answer has {len(result.output):,} characters; the first {SHOWN:,} are shown")
         result.output = result.output[:SHOWN]
     return result
 
 
-async def _call(tool: Tool, arguments: str, item: dict[str, Any]) -> ToolResult:
-    spec = tool_spec(tool)
+async def _call(spec: ToolSpec, arguments: str, item: dict[str, Any]) -> ToolResult:
     allowed, commands = allowed_hosts(), frozenset(settings.STUDIO_MCP_COMMANDS)
     async with (
         OutboundClient(allowed=allowed, max_connections=2) as http,
