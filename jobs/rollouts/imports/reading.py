@@ -109,6 +109,8 @@ def number(value: Any) -> float | None:
 
 def whole(value: Any) -> int:
     """A count; 0 when there is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(0, value)
     result = number(value)
     return max(0, int(result)) if result is not None else 0
 

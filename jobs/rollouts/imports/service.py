@@ -21,6 +21,8 @@ from rftstudio.teams.services import audit
 CHUNK = 500
 #: Results longer than this are kept apart; the step keeps this much of their start.
 APART, PREVIEW = 64_000, 2_000
+#: What the columns can count to.
+MOST_TOKENS = 2**31 - 1
 
 
 @dataclass
@@ -82,6 +84,8 @@ def _row(batch: RolloutBatch, rollout: ImportedRollout, taken: dict[str, int], p
     index = taken[group] = taken.get(group, -1) + 1
     for number, step in enumerate(rollout.steps):
         step.index = number
+        step.input_tokens = min(step.input_tokens, MOST_TOKENS)
+        step.output_tokens = min(step.output_tokens, MOST_TOKENS)
     grade = {"reward": rollout.reward, "sub_rewards": rollout.sub_rewards} if rollout.reward is not None else {}
     values = rollout_values(_trajectory(rollout), grade, pass_threshold=batch.pass_threshold)
     values["flags"] = [clean_json(flag.as_dict()) for flag in rollout.flags]
@@ -90,6 +94,8 @@ def _row(batch: RolloutBatch, rollout: ImportedRollout, taken: dict[str, int], p
         values["passed"] = rollout.passed
     if rollout.input_tokens is not None:
         values["input_tokens"], values["output_tokens"] = rollout.input_tokens, rollout.output_tokens or 0
+    for name in ("input_tokens", "output_tokens"):
+        values[name] = min(values[name], MOST_TOKENS)
     return Rollout(
         team_id=batch.team_id,
         batch=batch,
