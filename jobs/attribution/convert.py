@@ -18,11 +18,16 @@ def credit_step(text: str, tool_calls: list[dict], tokens: int, step_reward: flo
         kind="tool",
         name="+".join(str(call.get("name", "")) for call in tool_calls),
         arguments="\n".join(str(call.get("arguments", "")) for call in tool_calls),
-        result="\n".join(_short(str(call.get("result", ""))) for call in tool_calls),
+        result="\n".join(_result(call) for call in tool_calls),
         tokens=max(1, tokens),
         is_error=all(call.get("is_error", False) for call in tool_calls),
         step_reward=step_reward,
     )
+
+
+def _result(call: dict) -> str:
+    """What came back; a result kept apart is told by its digest."""
+    return _short(str(call.get("result", ""))) + str(call.get("result_digest", ""))
 
 
 def _short(text: str) -> str:

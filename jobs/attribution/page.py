@@ -18,6 +18,8 @@ from jobs.rollouts.sentences import Sentence
 from rftstudio.core.show import show_reward, show_signed
 
 DEFAULT = "prefix_value"
+#: Graded rollouts in the batch from which the learning method is shown first.
+ENOUGH_TO_LEARN = 60
 #: In rollouts longer than this, runs of this many unclear and small steps fold to one row.
 FOLD_ABOVE, FOLD_RUN = 12, 4
 _SMALL = 0.02  # of the reward range
@@ -232,7 +234,8 @@ def build_walk(
 ) -> Walk:
     """Rows of one window of steps. `start` is the first index shown; `selected` a step number, 0 for none."""
     total = reading.rollout.n_steps or len(mine)
-    views = step_views(steps, reading.words, last_index=max(0, len(mine) - 1))
+    replies = reading.rollout.extra.get("replies")
+    views = step_views(steps, reading.words, last_index=max(0, len(mine) - 1), replies=replies)
     walk = Walk(rows=[], first=start + 1, last=start + len(views), total=total)
     rows = [StepRow(view=view) for view in views]
     if credit is not None and len(credit.credits) == len(mine):
@@ -334,15 +337,18 @@ def sides_for(
     mine: Sequence[str], theirs: Sequence[str], sibling: Rollout, sentences: Mapping[int, Sentence]
 ) -> list[Side]:
     """The sibling's column, one entry for each of my steps."""
-    return [_side(beside, sibling, sentences) for beside in align(mine, theirs)]
+    found = align(mine, theirs)
+    last = max((place for place, beside in enumerate(found) if beside.step is not None), default=-1)
+    return [_side(beside, sibling, sentences, is_over=place > last) for place, beside in enumerate(found)]
 
 
-def _side(beside: Beside, sibling: Rollout, sentences: Mapping[int, Sentence]) -> Side:
+def _side(beside: Beside, sibling: Rollout, sentences: Mapping[int, Sentence], *, is_over: bool) -> Side:
     extra = [
         f"{sentences[index].title} {sentences[index].object}".strip() for index in beside.extra if index in sentences
     ]
     if beside.step is None or beside.step not in sentences:
-        title = "No step here" + ("; it had already answered" if sibling.stop_reason == "answered" else "")
+        ended = "it had already answered" if sibling.stop_reason == "answered" else "it had ended"
+        title = f"No step here; {ended}" if is_over else "No step here"
         return Side("none", title, parts_here=beside.parts_here, extra=extra)
     sentence = sentences[beside.step]
     return Side(beside.kind, sentence.title, sentence.object, sentence.icon, beside.step + 1, beside.parts_here, extra)

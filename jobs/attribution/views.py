@@ -15,7 +15,7 @@ from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.reliability import bench_results
 from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout
-from jobs.rollouts.reading import WINDOW, Reading, rollout_reading, step_views, steps_of
+from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, redirect_to, team_view
 
@@ -106,6 +106,7 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
     rollout, baseline = reading.rollout, siblings.baseline
     return {
         "advantage": None if rollout.reward is None or baseline is None else rollout.reward - baseline,
+        "prompt": prompt_of(rollout),
         "tokens": rollout.input_tokens + rollout.output_tokens,
         "tabs": tabs,
         "tab": next(tab for tab in tabs if tab.is_current),
@@ -120,8 +121,8 @@ def _method(request: TeamRequest, reading: Reading) -> str:
     asked = request.GET.get("credit", "")
     if asked in METHODS:
         return asked
-    enough = len(reading.siblings.graded) + 1 < reading.rollout.batch.rollouts.filter(reward__isnull=False).count()
-    return page.DEFAULT if enough else "divergence"
+    graded = reading.rollout.batch.rollouts.filter(reward__isnull=False)[: page.ENOUGH_TO_LEARN].count()
+    return page.DEFAULT if graded >= page.ENOUGH_TO_LEARN else "divergence"
 
 
 def _credits(

@@ -151,6 +151,17 @@ class Step(models.Model):
         constraints = [models.UniqueConstraint(fields=["rollout", "index"], name="step_once")]
 
 
+class LargeResult(models.Model):
+    """A tool result too long to be read with its step. The step's call keeps its start, its size and its digest."""
+
+    step = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="large_results")
+    call = models.PositiveIntegerField(help_text="0-based place of the call in its step.")
+    text = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["step", "call"], name="large_result_once_per_call")]
+
+
 class Gateway(TeamOwned):
     """A door for a hosted or external trainer: it calls our tools and grader, and its rollouts appear as our own."""
 

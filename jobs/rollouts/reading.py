@@ -1,7 +1,8 @@
 """One rollout as it is read: its siblings, its facts, its steps as cards. Reads only, no credit."""
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,8 @@ class StepView:
     step_reward: float | None
     is_answer: bool
     tokens: int
+
+    reply: str = ""  # what the user or the system said after it
 
     @property
     def number(self) -> int:
@@ -142,6 +145,18 @@ def rollout_reading(*, team: Team, public_id: str) -> Reading:
     )
 
 
+def prompt_of(rollout: Rollout) -> list[tuple[str, str]]:
+    """What the policy was given: role and text of each message before the first step."""
+    messages = rollout.item.data.get("messages") if rollout.item else rollout.extra.get("prompt")
+    found = []
+    for message in messages if isinstance(messages, list) else []:
+        if isinstance(message, dict) and message.get("content"):
+            content = message["content"]
+            text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+            found.append((str(message.get("role") or "user"), text))
+    return found
+
+
 def reward_range(config: dict[str, Any], rewards: Sequence[float | None]) -> tuple[float, float]:
     """The grader's own range where it states one, else 0 to 1, widened to the rewards at hand."""
     low, high = 0.0, 1.0
@@ -156,8 +171,13 @@ def steps_of(rollout: Rollout, *, start: int = 0, count: int = WINDOW) -> list[S
     return list(rollout.steps.filter(index__gte=start).order_by("index")[:count])
 
 
-def step_views(steps: Sequence[Step], words: ToolWords, *, last_index: int) -> list[StepView]:
-    return [_step_view(step, words, is_last=step.index == last_index) for step in steps]
+def step_views(
+    steps: Sequence[Step], words: ToolWords, *, last_index: int, replies: Mapping[str, str] | None = None
+) -> list[StepView]:
+    views = [_step_view(step, words, is_last=step.index == last_index) for step in steps]
+    for view in views:
+        view.reply = str((replies or {}).get(str(view.number), ""))
+    return views
 
 
 def _step_view(step: Step, words: ToolWords, *, is_last: bool) -> StepView:
@@ -219,6 +239,10 @@ def result_text(*, team: Team, public_id: str, step: int, call: int) -> str:
     """The whole result of one tool call."""
     found = Step.objects.filter(rollout__team=team, rollout__public_id=public_id, index=step).first()
     calls = found.tool_calls if found else []
-    if not 0 <= call < len(calls):
+    if found is None or not 0 <= call < len(calls):
         raise NotFound("There is nothing at this address.")
+    if "result_digest" in calls[call]:
+        kept = found.large_results.filter(call=call).first()
+        if kept is not None:
+            return kept.text
     return str(calls[call].get("result", ""))
