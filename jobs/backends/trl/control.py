@@ -6,6 +6,7 @@ One thread does it all, so that a long step neither stops the heart nor makes a 
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class Control:
     def _look(self) -> None:
         try:
             word = (self.run_dir / "control").read_text(encoding="utf-8").strip()
-        except FileNotFoundError:
+        except OSError:
             word = ""
         if word == "cancel":
             self.cancel.set()
@@ -70,7 +71,8 @@ class Control:
         while not self._end.wait(POLL_SECONDS):
             self._look()
             if time.monotonic() >= next_beat:
-                beat.touch()
+                with suppress(OSError):  # a full disk must not stop this thread: it also hears the cancel
+                    beat.touch()
                 next_beat = time.monotonic() + BEAT_SECONDS
                 if supervisor_is_gone():
                     self.ask_pause("supervisor_gone")
