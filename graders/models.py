@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from rftstudio.core.models import PublicIdField
+from rftstudio.core.models import OrderedJSONField, PublicIdField
 from rftstudio.teams.models import TeamOwned
 
 
@@ -12,7 +12,7 @@ class Grader(TeamOwned):
     public_id = PublicIdField("grader-")
     name = models.CharField(max_length=120)
     slug = models.SlugField(max_length=120)
-    draft = models.JSONField(default=dict, blank=True, help_text="The recipe being edited, in the wire format.")
+    draft = OrderedJSONField(default=dict, blank=True, help_text="The recipe being edited, in the wire format.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "slug"], name="grader_slug_once_per_team")]
@@ -27,7 +27,7 @@ class GraderVersion(TeamOwned):
     public_id = PublicIdField("gver-")
     grader = models.ForeignKey(Grader, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
-    config = models.JSONField(help_text="The grader in the wire format (`type`, …).")
+    config = OrderedJSONField(help_text="The grader in the wire format (`type`, …).")
     pass_threshold = models.FloatField(default=0.5, help_text="A rollout passes at this reward or above.")
     note = models.CharField(max_length=200, blank=True)
 

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from rftstudio.core.models import PublicIdField
+from rftstudio.core.models import OrderedJSONField, PublicIdField
 from rftstudio.teams.models import TeamOwned
 
 
@@ -40,7 +40,7 @@ class Tool(TeamOwned):
     public_id = PublicIdField("tool-")
     name = models.CharField(max_length=64, help_text="Letters, digits, _ and -, at most 64.")
     description = models.TextField(blank=True)
-    parameters = models.JSONField(default=dict, help_text="JSON schema of the arguments.")
+    parameters = OrderedJSONField(default=dict, help_text="JSON schema of the arguments.")
     transport = models.CharField(max_length=12, choices=Transport.choices)
     config = models.JSONField(
         default=dict, blank=True, help_text="What the transport needs: server_url, or a built-in and its settings."
@@ -84,9 +84,9 @@ class AgentVersion(TeamOwned):
     )
     model = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="+")
     sampling = models.JSONField(default=dict, help_text="temperature, top_p, max_tokens, reasoning_effort")
-    tools = models.JSONField(default=list, help_text="Frozen tool specs in order; see jobs/agents/tools/spec.py.")
+    tools = OrderedJSONField(default=list, help_text="Frozen tool specs in order; see jobs/agents/tools/spec.py.")
     limits = models.JSONField(default=dict, help_text="max_steps, max_tool_calls, max_tokens, max_seconds")
-    response_format = models.JSONField(null=True, blank=True)
+    response_format = OrderedJSONField(null=True, blank=True)
     change = models.CharField(
         max_length=16, default="prompt", help_text="What this version changed: prompt, tools, tool_quality, training."
     )

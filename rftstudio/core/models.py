@@ -25,6 +25,31 @@ class PublicIdField(models.CharField):
         return name, path, args, kwargs
 
 
+class OrderedJSONField(models.JSONField):
+    """JSON whose keys keep their order, for recipes and schemas that people and models read.
+
+    PostgreSQL's jsonb sorts keys by length. Its json type keeps the text, at the price of look-ups by what is inside, which
+    these columns do not need. SQLite keeps the text anyway.
+    """
+
+    def db_type(self, connection) -> str | None:
+        return "json" if connection.vendor == "postgresql" else super().db_type(connection)
+
+    def get_db_prep_value(self, value, connection, prepared=False):
+        adapted = super().get_db_prep_value(value, connection, prepared)
+        if connection.vendor != "postgresql" or value is None:
+            return adapted
+        from psycopg.types.json import Json, Jsonb
+
+        return Json(adapted.obj, adapted.dumps) if isinstance(adapted, Jsonb) else adapted
+
+    def from_db_value(self, value, expression, connection):
+        # Django tells psycopg to leave jsonb as text, and says nothing about json, which therefore comes decoded.
+        if connection.vendor == "postgresql":
+            return value
+        return super().from_db_value(value, expression, connection)
+
+
 class Timestamped(models.Model):
     """When the row was made and last changed, UTC."""
 
