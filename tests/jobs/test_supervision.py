@@ -222,7 +222,7 @@ def test_trainer_killed_while_pausing_ends_paused(launch, trainer, member):
 
 
 def test_second_job_waits_for_the_first_and_then_starts(launch, trainer):
-    trainer(step_seconds=0.1)
+    trainer(step_seconds=0.5)
     first, second = launch(), launch()
     look_until(first, until=trainer_alive)
     second.refresh_from_db()
