@@ -165,20 +165,25 @@ def _claim(gateway: Gateway, key: dict[str, str], asked: dict[str, Any]) -> tupl
 def _run_claimed(row: GatewayCall, run) -> GatewayCall:
     try:
         run(row)
-    except BaseException:
-        GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt).update(state=State.FAILED, lease_until=None)
-        raise
-    row.state, row.lease_until = State.DONE, None
-    with transaction.atomic():
-        # The gateway before the call, in every transaction: two calls of one trace would else wait for each other.
-        Gateway.objects.select_for_update(no_key=True).get(pk=row.gateway_id)
-        stored = GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt).update(
-            state=row.state, lease_until=None, result=row.result, is_error=row.is_error, milliseconds=row.milliseconds
+        _store(row)
+    except BaseException:  # whatever it was, a retry may run the call at once and need not wait for the lease
+        GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt, state=State.RUNNING).update(
+            state=State.FAILED, lease_until=None
         )
-        if stored:
-            rollout_rebuild(row.gateway, row.trace_id)
+        raise
     row.refresh_from_db()
     return row
+
+
+@transaction.atomic
+def _store(row: GatewayCall) -> None:
+    """Keep the answer and build the rollout. The gateway is locked first: its calls are, only ever after it."""
+    Gateway.objects.select_for_update(no_key=True).get(pk=row.gateway_id)
+    stored = GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt).update(
+        state=State.DONE, lease_until=None, result=row.result, is_error=row.is_error, milliseconds=row.milliseconds
+    )
+    if stored:
+        rollout_rebuild(row.gateway, row.trace_id)
 
 
 def _sample_of(sample: dict[str, Any], gateway: Gateway, trace_id: str) -> Sample:

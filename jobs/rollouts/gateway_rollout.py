@@ -1,4 +1,8 @@
-"""Builds a rollout from the calls a gateway recorded. Called inside the transaction that stored a call."""
+"""Builds a rollout from the calls a gateway recorded.
+
+Called inside the transaction that stored a call and holds the gateway's row, so one at a time: sample numbers are given
+out here.
+"""
 
 import hashlib
 import json
@@ -21,8 +25,6 @@ def rollout_rebuild(gateway: Gateway, trace_id: str) -> Rollout | None:
 
     The same calls give the same rollout, so building twice changes nothing.
     """
-    # One at a time: sample numbers are given out here. New calls of the gateway may come in meanwhile.
-    Gateway.objects.select_for_update(no_key=True).get(pk=gateway.pk)
     rows = GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id, state=State.DONE)
     grade_row = rows.filter(kind=Kind.GRADE).select_related("rollout").first()
     if grade_row is None:
