@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 from jobs.attribution import page, selectors, services
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
-from jobs.attribution.reliability import bench_results
+from jobs.attribution.reliability import bench_results, claim_rows
 from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
@@ -194,6 +194,5 @@ def step_mark(request: TeamRequest, public_id: str, step: int) -> HttpResponse:
 @require_GET
 def method_list(request: TeamRequest) -> HttpResponse:
     """How each method works, what it assumes and how often it was right on worlds with a known answer."""
-    return render(
-        request, "attribution/method_list.html", {"methods": list(METHODS.values()), "bench": bench_results()}
-    )
+    cards = [{"method": method, "rows": claim_rows(key)} for key, method in METHODS.items()]
+    return render(request, "attribution/method_list.html", {"cards": cards, "bench": bench_results()})

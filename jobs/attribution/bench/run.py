@@ -24,7 +24,7 @@ CLAIMING = ("divergence", "prefix_value")
 
 
 def run(
-    *, rollouts: int = ROLLOUTS, seed: int = SEED, say: Callable[[str], None] = lambda text: None
+    *, rollouts: int = ROLLOUTS, seed: int = SEED, processes: int = 2, say: Callable[[str], None] = lambda text: None
 ) -> dict[str, Any]:
     """Everything the bench knows, as JSON values."""
     start = time.perf_counter()

@@ -162,9 +162,11 @@ def walks(group: Group, table: Incidence, sizes: Sizes) -> list[Walk]:
     """The sequence of models for every rollout of a group."""
     rewards = np.asarray(group.rewards)
     holders = _holders(table)
-    own = sum(size * held.sum(axis=0) for size, held in zip(sizes.effects, holders, strict=True))
+    # What all rollouts did cannot tell them apart: it is part of the mean.
+    telling = [held * (held.sum(axis=1, keepdims=True) < table.size) for held in holders]
+    own = sum(size * held.sum(axis=0) for size, held in zip(sizes.effects, telling, strict=True))
     fresh = [_fresh(taken, holders) for taken in table.steps]
-    covers = np.concatenate([_covers(rows, sizes) for rows in fresh])
+    covers = np.concatenate([_covers(_fresh(taken, telling), sizes) for taken in table.steps])
     ahead = np.maximum(own[None, :] - np.einsum("tii->ti", covers), 0.0)  # what later steps may still do
     noise, project = _project(covers, sizes.noise + LOOK_AHEAD * ahead)
     residual = project @ rewards
