@@ -47,10 +47,10 @@ def reliability_of(method: str, group_size: int) -> Reliability:
         )
     words = (
         f"With {size} rollouts a group it finds the deciding step in {top:.0%} of cases with a known answer; "
-        f"position alone, in {rival:.0%}."
+        f"the best cheap guess (first, last, longest or failed step), in {rival:.0%}."
     )
     if top <= rival:
-        return Reliability(1, "weak", f"{words} Position is the better guide here.")
+        return Reliability(1, "weak", f"{words} The guess is the better guide here.")
     gain = (top - rival) / max(1e-9, 1 - rival)
     blocks, word = (4, "high") if gain >= 0.6 else (3, "good") if gain >= 0.35 else (2, "fair")
     return Reliability(blocks, word, words)
