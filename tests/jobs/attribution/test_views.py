@@ -5,7 +5,9 @@ import re
 import pytest
 from django.urls import reverse
 
+from jobs.attribution import tasks
 from jobs.attribution.models import RolloutCredit, StepMark
+from jobs.attribution.services import attribution_compute
 from jobs.rollouts.models import Step
 from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory, call, customs_group, steps_for
 
@@ -188,3 +190,38 @@ def test_method_list_tells_how_methods_are_tested(client_of, viewer):
     text = client_of(viewer).get(reverse("attribution:method-list", args=[viewer.team.slug])).content.decode()
     assert "Where rollouts part" in text
     assert "SALT" in text
+
+
+def test_source_credit_shows_credit_by_tool_place_and_train_step(client_of, member, team):
+    for step in (1, 2):
+        batch = RolloutBatchFactory(team=team, source="ftjob-1", kind="train_step", train_step=step)
+        made = customs_group(batch)
+        attribution_compute(rollouts=batch, methods=["divergence", "anchor_state"])
+    StepMark.objects.create(rollout=made[3], step_index=1, user=member.user, mark=-1)
+    place = reverse("attribution:source-credit", args=[team.slug, "ftjob-1"])
+    text = client_of(member).get(place, {"credit": "divergence"}).content.decode()
+    assert "14 credited rollouts" in text
+    assert "lookup" in text
+    assert "credit-over-time" in text
+    assert "Same situation" in text
+    assert "harms" in text
+    panel = client_of(member).get(place, headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in panel
+    assert "No credit yet" in panel
+
+
+def test_source_credit_of_another_team_is_not_found(client_of, stranger, group):
+    place = reverse("attribution:source-credit", args=[stranger.team.slug, group[0].batch.source])
+    assert client_of(stranger).get(place).status_code == 404
+
+
+def test_source_compute_queues_every_batch(
+    client_of, member, viewer, group, monkeypatch, django_capture_on_commit_callbacks
+):
+    queued = []
+    monkeypatch.setattr(tasks.attribution_compute, "delay", queued.append)
+    place = reverse("attribution:source-compute", args=[member.team.slug, group[0].batch.source])
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client_of(member).post(place).status_code == 302
+    assert queued == [group[0].batch_id]
+    assert client_of(viewer).post(place).status_code == 403
