@@ -47,10 +47,35 @@ def reliability_of(method: str, group_size: int) -> Reliability:
         )
     words = (
         f"With {size} rollouts a group it finds the deciding step in {top:.0%} of cases with a known answer; "
-        f"position alone, in {rival:.0%}."
+        f"the best cheap guess (first, last, longest or failed step), in {rival:.0%}."
     )
     if top <= rival:
-        return Reliability(1, "weak", f"{words} Position is the better guide here.")
+        return Reliability(1, "weak", f"{words} The guess is the better guide here.")
     gain = (top - rival) / max(1e-9, 1 - rival)
     blocks, word = (4, "high") if gain >= 0.6 else (3, "good") if gain >= 0.35 else (2, "fair")
     return Reliability(blocks, word, words)
+
+
+def claim_rows(method: str) -> list[dict[str, Any]]:
+    """One row a family at the size of the claims, with the best cheap rival beside it."""
+    results = bench_results()
+    rows = [row for row in results.get("rows", []) if row["group_size"] == results["claim_size"]]
+    made = []
+    for row in rows:
+        if row["kind"] != "method" or row["method"] != method:
+            continue
+        rivals = [other for other in rows if other["kind"] == "rival" and other["family"] == row["family"]]
+        best = max(rivals, key=lambda rival: rival["top1"])
+        made.append(
+            {
+                "family": row["family"],
+                "held_out": row["held_out"],
+                "top1": row["top1"],
+                "rival": best["top1"],
+                "rival_name": best["method"].replace("_", " "),
+                "beats": row["top1"] > best["top1"],
+                "spearman": row["spearman"],
+                "coverage": row["coverage"],
+            }
+        )
+    return made

@@ -3,6 +3,7 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from django.db import transaction
 
@@ -130,6 +131,20 @@ def _store(method: str, given: list[CreditRollout], found: list[Credit | None], 
         update_fields=["baseline", "credits", "low", "high", "support", "is_complete", "detail", "computed_at"],
     )
     return len(rows)
+
+
+def source_credit(*, actor: Actor, source: str) -> int:
+    """Queue the credit of every batch of a job or an evaluation; returns how many batches."""
+    check_can(actor, Permission.EVALUATION_RUN, team=actor.team)
+    batches = list(RolloutBatch.objects.filter(team=actor.team, source=source).values_list("pk", flat=True))
+    if not batches:
+        raise NotFound("There is nothing at this address.")
+    from jobs.attribution import tasks
+
+    for batch in batches:
+        transaction.on_commit(partial(tasks.attribution_compute.delay, batch))
+    audit(actor, "credit.requested", source=source, batches=len(batches))
+    return len(batches)
 
 
 def group_digest(members: Iterable[tuple[int, float | None]]) -> str:

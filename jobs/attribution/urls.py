@@ -7,6 +7,8 @@ from jobs.attribution import views
 app_name = "attribution"
 urlpatterns = [
     path("t/<slug:team>/credit-methods/", views.method_list, name="method-list"),
+    path("t/<slug:team>/credit/<str:source>/", views.source_credit, name="source-credit"),
+    path("t/<slug:team>/credit/<str:source>/compute/", views.source_compute, name="source-compute"),
     path("t/<slug:team>/rollouts/<str:public_id>/steps/<int:step>/mark/", views.step_mark, name="step-mark"),
 ]
 

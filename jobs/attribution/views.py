@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.attribution import page, selectors, services
+from jobs.attribution import charts, page, selectors, services, summary
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
-from jobs.attribution.reliability import bench_results
+from jobs.attribution.reliability import bench_results, claim_rows
 from jobs.rollouts import drawings
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
+from rftstudio.core.errors import NotFound
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, redirect_to, team_view
 
@@ -192,8 +194,40 @@ def step_mark(request: TeamRequest, public_id: str, step: int) -> HttpResponse:
 
 @team_view
 @require_GET
+def source_credit(request: TeamRequest, source: str) -> HttpResponse:
+    """Credit over all rollouts of a job or an evaluation, as a page or, for other pages, as a panel."""
+    team = request.actor.team
+    if not RolloutBatch.objects.filter(team=team, source=source).exists():
+        raise NotFound("There is nothing at this address.")
+    method = request.GET.get("credit", "")
+    method = method if method in METHODS else page.DEFAULT
+    found = summary.credit_summary(team=team, source=source, method=method)
+    context = {
+        "summary": found,
+        "source": source,
+        "method": METHODS[method],
+        "methods": list(METHODS.values()),
+        "figure": charts.credit_over_time(found.over_time),
+        "table": charts.over_time_table(found.over_time),
+        "can_compute": can(request.actor, Permission.EVALUATION_RUN),
+        "agreement": [(METHODS[key].name, value, steps) for key, value, steps in found.agreement if key in METHODS],
+    }
+    name = "_source_panel" if request.htmx else "source_credit"
+    return render(request, f"attribution/{name}.html", context)
+
+
+@team_view
+@require_POST
+def source_compute(request: TeamRequest, source: str) -> HttpResponse:
+    """Have every batch of a source credited in the background."""
+    services.source_credit(actor=request.actor, source=source)
+    messages.success(request, "The credit is being computed; reload in a moment.")
+    return redirect_to(request, reverse("attribution:source-credit", args=[request.actor.team.slug, source]))
+
+
+@team_view
+@require_GET
 def method_list(request: TeamRequest) -> HttpResponse:
     """How each method works, what it assumes and how often it was right on worlds with a known answer."""
-    return render(
-        request, "attribution/method_list.html", {"methods": list(METHODS.values()), "bench": bench_results()}
-    )
+    cards = [{"method": method, "rows": claim_rows(key)} for key, method in METHODS.items()]
+    return render(request, "attribution/method_list.html", {"cards": cards, "bench": bench_results()})

@@ -25,7 +25,12 @@ def align(mine: Sequence[str], theirs: Sequence[str]) -> list[Beside]:
     while common < min(len(mine), len(theirs)) and mine[common] == theirs[common]:
         common += 1
     sides = [Beside("same", index) for index in range(common)]
-    sides += _after(mine[common:], theirs[common:], common)
+    rest, only_theirs = _after(mine[common:], theirs[common:], common)
+    if sides and only_theirs:
+        sides[-1].extra = only_theirs
+    elif rest:
+        rest[0].extra = only_theirs + rest[0].extra
+    sides += rest
     if common < len(mine):
         sides[common].parts_here = True
     elif common < len(theirs) and sides:
@@ -33,9 +38,10 @@ def align(mine: Sequence[str], theirs: Sequence[str]) -> list[Beside]:
     return sides
 
 
-def _after(mine: Sequence[str], theirs: Sequence[str], start: int) -> list[Beside]:
+def _after(mine: Sequence[str], theirs: Sequence[str], start: int) -> tuple[list[Beside], list[int]]:
+    """Pairs behind the common start, and what the sibling did before the first of them."""
     if len(mine) > _MATCH_LIMIT or len(theirs) > _MATCH_LIMIT:
-        return [_pair(mine, theirs, index, start) for index in range(len(mine))]
+        return [_pair(mine, theirs, index, start) for index in range(len(mine))], []
     sides: list[Beside] = []
     waiting: list[int] = []
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes():
@@ -50,9 +56,7 @@ def _after(mine: Sequence[str], theirs: Sequence[str], start: int) -> list[Besid
             sides[-1].extra += left
         else:
             waiting += left
-    if waiting and sides:
-        sides[0].extra = waiting + sides[0].extra
-    return sides
+    return sides, waiting
 
 
 def _pair(mine: Sequence[str], theirs: Sequence[str], index: int, start: int) -> Beside:

@@ -35,6 +35,7 @@ def group_line(reading: Reading, url_of: Callable[[Rollout], str], beside: Rollo
         body.append(f'<line class="line-ink-2 dashed" x1="{_n(x)}%" x2="{_n(x)}%" y1="6" y2="34"/>')
         body.append(f'<text x="{_n(x)}%" y="46" text-anchor="{side}">mean of others {show_reward(baseline)}</text>')
     ungraded = 0
+    taken: dict[int, int] = {}  # how many marks stand at about this place already
     for other in [*reading.siblings.others, reading.rollout]:
         is_self = other.pk == reading.rollout.pk
         if other.reward is None:
@@ -45,7 +46,9 @@ def group_line(reading: Reading, url_of: Callable[[Rollout], str], beside: Rollo
             css = "fill-accent line-surface" if is_self else "fill-surface line-ink-2"
             if beside is not None and other.pk == beside.pk:
                 css = "fill-ink-2 line-surface"
-        mark = f'<circle class="{css}" cx="{_n(x)}%" cy="17" r="{6.5 if is_self else 5}" stroke-width="1.5"{dash}/>'
+        above = taken[round(x / 1.5)] = taken.get(round(x / 1.5), -1) + 1
+        y = 17 - 5 * min(above, 2)
+        mark = f'<circle class="{css}" cx="{_n(x)}%" cy="{y}" r="{6.5 if is_self else 5}" stroke-width="1.5"{dash}/>'
         words = (
             f"Rollout {other.sample_index + 1}, {show_reward(other.reward) if other.reward is not None else 'ungraded'}"
         )

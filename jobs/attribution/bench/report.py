@@ -53,7 +53,7 @@ def curve(results: dict[str, Any]) -> str:
         for size, row in found["by_group_size"].items():
             lines.append(
                 _line(
-                    method, size, _share(row["top1"]), f"{_share(row['best_rival_top1'])} ({row['best_rival']})",
+                    method, size, _share(row["top1"]), _share(row["best_rival_top1"]),
                     _share(row["spearman"]), _share(row["coverage"]), _share(row["seconds"]),
                 )
             )  # fmt: skip

@@ -150,6 +150,7 @@ def _likelihood(shared: list[np.ndarray], rewards: np.ndarray, sizes: Sizes) -> 
 class Walk:
     """What a group says about one rollout: values after each step, with and without its own reward."""
 
+    start: float  # value before the first step
     value: np.ndarray
     value_without: np.ndarray  # own reward left out
     spread_without: np.ndarray  # standard deviation of that value
@@ -161,12 +162,16 @@ def walks(group: Group, table: Incidence, sizes: Sizes) -> list[Walk]:
     """The sequence of models for every rollout of a group."""
     rewards = np.asarray(group.rewards)
     holders = _holders(table)
-    own = sum(size * held.sum(axis=0) for size, held in zip(sizes.effects, holders, strict=True))
+    # What all rollouts did cannot tell them apart: it is part of the mean.
+    telling = [held * (held.sum(axis=1, keepdims=True) < table.size) for held in holders]
+    own = sum(size * held.sum(axis=0) for size, held in zip(sizes.effects, telling, strict=True))
     fresh = [_fresh(taken, holders) for taken in table.steps]
-    covers = np.concatenate([_covers(rows, sizes) for rows in fresh])
+    covers = np.concatenate([_covers(_fresh(taken, telling), sizes) for taken in table.steps])
     ahead = np.maximum(own[None, :] - np.einsum("tii->ti", covers), 0.0)  # what later steps may still do
     noise, project = _project(covers, sizes.noise + LOOK_AHEAD * ahead)
     residual = project @ rewards
+    weight = 1 / (sizes.noise + LOOK_AHEAD * own)  # the model without any step, under the same noise
+    level = float(weight @ rewards / weight.sum())
     _, wide = _project(covers, sizes.noise + ahead)
     found, start = [], 0
     for index, rows in enumerate(fresh):
@@ -175,6 +180,7 @@ def walks(group: Group, table: Incidence, sizes: Sizes) -> list[Walk]:
         alone = np.maximum(project[part, index, index], 1e-12 / max(sizes.noise, 1e-12))
         found.append(
             Walk(
+                start=level,
                 value=rewards[index] - noise[part, index] * residual[part, index],
                 value_without=rewards[index] - residual[part, index] / alone,
                 spread_without=np.sqrt(np.maximum(1 / alone - noise[part, index], 0.0)),
@@ -247,7 +253,7 @@ def effect_credits(groups: list[Group], method: str, keys: Keys) -> list[Credit]
 def _credit(group: Group, index: int, method: str, walk: Walk, sizes: Sizes) -> Credit:
     rollout = group.rollouts[index]
     reward, baseline = float(rollout.reward), group.baseline(index)
-    before = np.concatenate([[group.total / len(group.rollouts)], walk.value[:-1]])
+    before = np.concatenate([[walk.start], walk.value[:-1]])
     moves = walk.value - before
     trust = walk.variance + 1e-9 * sum(sizes.effects)
     credits = moves + (reward - baseline - moves.sum()) * trust / trust.sum()

@@ -109,6 +109,16 @@ def test_a_repeated_call_that_teaches_nothing_gets_nothing(method):
     assert compute(method, group)[0].credits[1] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.parametrize("method", ["divergence", "anchor_state"])
+def test_a_step_that_all_took_gets_next_to_nothing_however_long_the_rest_is(method):
+    shared = tool("a", "{}", "x")
+    long = [tool("b", f"{n}", f"y{n}") for n in range(6)]
+    group = [CreditRollout(f"r{n}", "g", 1.0, [shared, *long, answer("z")]) for n in range(3)]
+    group += [CreditRollout(f"s{n}", "g", 0.0, [shared, answer("q")]) for n in range(4)]
+    for credit in compute(method, group):
+        assert abs(credit.credits[0]) < 0.1 * max(abs(share) for share in credit.credits)
+
+
 @pytest.mark.parametrize("method", EVERY)
 def test_groups_below_two_graded_rollouts_get_no_credit(method):
     lone = [CreditRollout("r", "g", 1.0, [answer("x")]), CreditRollout("s", "g", None, [answer("y")])]

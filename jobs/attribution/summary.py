@@ -1,0 +1,132 @@
+"""Credit over many rollouts of one source: by tool, by place in the rollout, over train steps; agreement and marks."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jobs.attribution.methods.base import Z90
+from jobs.attribution.models import RolloutCredit, StepMark
+from jobs.rollouts.models import Rollout, RolloutBatch
+from rftstudio.teams.models import Team
+
+#: The newest credited rollouts that a summary looks at.
+MOST = 3000
+#: Places from here on are one row.
+LAST_PLACE = 12
+
+
+@dataclass
+class Line:
+    """Mean credit of one kind of step. The interval is over rollouts."""
+
+    name: str
+    steps: int = 0
+    rollouts: int = 0
+    mean: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    clear_plus: int = 0
+    clear_minus: int = 0
+
+    @property
+    def is_clear(self) -> bool:
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+@dataclass
+class Summary:
+    """What one method says about a source."""
+
+    source: str
+    method: str
+    rollouts: int = 0
+    uncredited: int = 0
+    is_cut: bool = False
+    by_tool: list[Line] = field(default_factory=list)
+    by_place: list[Line] = field(default_factory=list)
+    over_time: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # tool → (train step, mean credit)
+    agreement: list[tuple[str, float, int]] = field(default_factory=list)  # other method, correlation, steps
+    marks: list[Line] = field(default_factory=list)
+
+
+def credit_summary(*, team: Team, source: str, method: str) -> Summary:
+    """Reads stored credit only; what has none yet is counted."""
+    batches = dict(RolloutBatch.objects.filter(team=team, source=source).values_list("pk", "train_step"))
+    found = list(
+        RolloutCredit.objects.filter(method=method, rollout__batch_id__in=batches)
+        .order_by("-rollout_id")
+        .values_list("rollout_id", "rollout__batch_id", "rollout__tool_path", "credits", "low", "high")[: MOST + 1]
+    )
+    summary = Summary(source, method, rollouts=min(len(found), MOST), is_cut=len(found) > MOST)
+    graded = Rollout.objects.filter(batch_id__in=batches, reward__isnull=False, n_steps__gt=0)
+    summary.uncredited = max(0, graded.order_by()[: MOST + 1].count() - len(found))
+    found = found[:MOST]
+    tools: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
+    places: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
+    times: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for rollout, batch, path, credits, low, high in found:
+        names = path.split(">") if path else []
+        for index, credit in enumerate(credits):
+            name = names[index] if index < len(names) and not names[index].endswith("…") else "further steps"
+            sign = _clear(low[index], high[index])
+            tools[name].append((rollout, credit, sign))
+            place = str(index + 1) if index + 1 < LAST_PLACE else f"{LAST_PLACE} and later"
+            places[place].append((rollout, credit, sign))
+            if batches[batch] is not None:
+                times[name, batches[batch]].append(credit)
+    summary.by_tool = sorted((line(name, rows) for name, rows in tools.items()), key=lambda one: -one.steps)
+    summary.by_place = [line(name, rows) for name, rows in places.items()]
+    summary.by_place.sort(key=lambda one: int(one.name.split()[0]))
+    for (name, step), values in sorted(times.items(), key=lambda entry: entry[0][1]):
+        summary.over_time.setdefault(name, []).append((step, math.fsum(values) / len(values)))
+    summary.agreement = _agreement(found, method)
+    summary.marks = _marks(found)
+    return summary
+
+
+def _clear(low: float | None, high: float | None) -> int:
+    if low is None or high is None:
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def line(name: str, rows: Sequence[tuple[int, float, int]]) -> Line:
+    """Mean credit per step, its interval from the spread between rollouts."""
+    per_rollout: dict[int, list[float]] = defaultdict(list)
+    for rollout, credit, _ in rows:
+        per_rollout[rollout].append(credit)
+    mean = math.fsum(credit for _, credit, _ in rows) / len(rows)
+    made = Line(name, len(rows), len(per_rollout), mean)
+    made.clear_plus = sum(sign > 0 for _, _, sign in rows)
+    made.clear_minus = sum(sign < 0 for _, _, sign in rows)
+    if len(per_rollout) >= 5:
+        spread = [math.fsum(values) - mean * len(values) for values in per_rollout.values()]
+        error = Z90 * math.sqrt(math.fsum(value * value for value in spread)) / len(rows)
+        made.low, made.high = mean - error, mean + error
+    return made
+
+
+def _agreement(found: Sequence[tuple], method: str) -> list[tuple[str, float, int]]:
+    """Rank correlation with the other methods over all steps that both credited."""
+    from jobs.attribution.bench.measure import spearman
+
+    mine = {row[0]: row[3] for row in found}
+    others: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
+    rows = RolloutCredit.objects.filter(rollout_id__in=list(mine)[:1000]).exclude(method__in=[method, "uniform"])
+    for rollout, other, credits in rows.values_list("rollout_id", "method", "credits"):
+        if len(credits) == len(mine[rollout]):
+            others[other][0].extend(mine[rollout])
+            others[other][1].extend(credits)
+    return sorted((name, spearman(a, b), len(a)) for name, (a, b) in others.items() if len(a) > 2)
+
+
+def _marks(found: Iterable[tuple]) -> list[Line]:
+    """Mean credit of steps that people marked as helping, neither, harming."""
+    credits = {row[0]: row[3] for row in found}
+    sorted_by: dict[int, list[tuple[int, float, int]]] = defaultdict(list)
+    marks = StepMark.objects.filter(rollout_id__in=list(credits))
+    for rollout, index, mark in marks.values_list("rollout_id", "step_index", "mark"):
+        if index < len(credits[rollout]):
+            sorted_by[mark].append((rollout, credits[rollout][index], 0))
+    return [line(StepMark.Mark(mark).label, rows) for mark, rows in sorted(sorted_by.items(), reverse=True)]

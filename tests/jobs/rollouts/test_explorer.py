@@ -1,0 +1,153 @@
+"""The list's reads: filters, keyset pages, groups, histograms."""
+
+import pytest
+from django.http import QueryDict
+
+from jobs.rollouts import explorer
+from jobs.rollouts.filters import chips, filters_from, range_text, read_range, rows
+from jobs.rollouts.models import Rollout
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory, customs_group
+
+pytestmark = pytest.mark.django_db
+
+
+def filters(query: str):
+    return filters_from(QueryDict(query))
+
+
+@pytest.mark.parametrize(
+    "text, ends",
+    [("0.5-1", (0.5, 1)), ("-0.2-0.4", (-0.2, 0.4)), ("-1--0.5", (-1, -0.5)), ("5", (5, 5)), ("5-", (5, None)),
+     ("-5", (-5, -5)), ("1-0.5", (0.5, 1)), ("1e-3-0.5", None), ("a-b", None), ("nan", None), ("0-inf", None)],
+)  # fmt: skip
+def test_read_range(text, ends):
+    if ends is None:
+        with pytest.raises(ValueError, match="is no range"):
+            read_range(text)
+    else:
+        assert read_range(text) == ends
+        assert read_range(range_text(ends)) == ends
+
+
+def test_unknown_and_unreadable_parameters_are_named():
+    found = filters("foo=1&reward=high&stop=tired&status=done&by=rollout&page=2")
+    assert found.status == "done"
+    assert [p.split(" ")[0] for p in found.problems] == ["There", "Reward:", "Ended:", "There"]
+    assert "foo" in found.problems[0]
+
+
+def test_every_filter_narrows(team):
+    batch = RolloutBatchFactory(team=team, source="ftjob-1", train_step=7, kind="train_step")
+    made = customs_group(batch)
+    other = RolloutFactory(batch=RolloutBatchFactory(team=team), team=team, group_key="z", reward=0.3)
+
+    def found(query):
+        return set(rows(team=team, filters=filters(query)).values_list("id", flat=True))
+
+    assert found("source=ftjob-1") == {r.id for r in made}
+    assert found("train_step=5-9") == {r.id for r in made}
+    assert found("train_step=8-9") == set()
+    assert found("item=z") == {other.id}
+    assert found("reward=0.9-1") == {made[0].id, made[1].id, made[2].id}
+    assert found("tool=calc") == {r.id for r in made if "calc" in r.tool_path}
+    assert found("tool=cal") == set()
+    assert found("stop=tool_failed") == {made[7].id}
+    assert found("status=failed&graded=0") == {made[7].id}
+    assert found("error=1") == {made[2].id, made[7].id}
+    assert found("passed=1") == {made[0].id, made[1].id, made[2].id}
+    assert found("q=did+not+answer") == {made[7].id}
+    assert found(f"q={made[3].public_id}") == {made[3].id}
+    assert found("steps=2&calls=1") == {made[5].id}
+    assert found("q=%00") == found("")
+
+
+def test_rows_of_another_team_are_never_found(team, stranger):
+    customs_group(RolloutBatchFactory(team=stranger.team))
+    assert not rows(team=team, filters=filters("")).exists()
+
+
+def test_chips_say_each_filter_in_words():
+    query = QueryDict("reward=0.5-1&error=1&stop=max_steps&train_step=5-")
+    assert [(c["label"], c["value"]) for c in chips(filters_from(query), query)] == [
+        ("Train steps", "5 to any"), ("Reward", "0.5 to 1"), ("Ended", "step limit reached"), ("With an error", "yes"),
+    ]  # fmt: skip
+
+
+def test_pages_give_each_rollout_once_forward_and_back(team):
+    batch = RolloutBatchFactory(team=team)
+    Rollout.objects.bulk_create(RolloutFactory.build_batch(120, batch=batch, team=team))
+    seen, after, pages = [], None, []
+    while True:
+        page = explorer.rollout_page(team=team, filters=filters(""), after=after)
+        seen += [row.rollout.id for row in page.rows]
+        pages.append(page)
+        if page.after is None:
+            break
+        after = page.after
+        # Rows that arrive meanwhile shift nothing.
+        RolloutFactory(batch=batch, team=team)
+    assert len(seen) == len(set(seen)) == 120
+    back = explorer.rollout_page(team=team, filters=filters(""), before=pages[2].before)
+    assert [row.rollout.id for row in back.rows] == [row.rollout.id for row in pages[1].rows]
+
+
+def test_groups_come_whole_with_outsiders_marked(team):
+    batch = RolloutBatchFactory(team=team)
+    for number in range(25):
+        customs_group(batch, key=f"item-{number}")
+    page = explorer.group_page(team=team, filters=filters("reward=0-0.1"))
+    assert len(page.groups) == explorer.GROUPS_PAGE
+    group = page.groups[0]
+    assert (group.key, group.size, group.passes, group.parts_after) == ("item-24", 8, 3, 1)
+    assert [row.is_outside for row in group.rows].count(False) == 1
+    rest = explorer.group_page(team=team, filters=filters("reward=0-0.1"), after=page.after)
+    assert {g.key for g in page.groups} | {g.key for g in rest.groups} == {f"item-{n}" for n in range(25)}
+    assert rest.after is None
+
+
+def test_advantage_is_against_the_others_unless_the_trainer_said_so(team):
+    made = customs_group(RolloutBatchFactory(team=team))
+    made[1].advantage = 1.25
+    made[1].save()
+    by_id = {r.rollout.id: r.advantage for r in explorer.group_page(team=team, filters=filters("")).groups[0].rows}
+    assert by_id[made[0].id] == pytest.approx(1 - (1 + 0.9 + 0.2 + 0.2 + 0 + 0.4) / 6)
+    assert by_id[made[1].id] == 1.25
+    assert by_id[made[7].id] is None
+
+
+def test_histograms_count_what_the_other_filters_leave(team):
+    batch = RolloutBatchFactory(team=team, source="ftjob-1", train_step=3, kind="train_step")
+    customs_group(batch)
+    data = explorer.reward_histogram(team=team, filters=filters("reward=0.9-1"))
+    assert data.total == 7
+    assert sum(bar.count for bar in data.bars) == 7
+    assert [bar.count for bar in data.bars if bar.is_selected] == [1, 2]
+    assert explorer.reward_histogram(team=team, filters=filters("item=none")).bars == []
+    steps = explorer.step_histogram(team=team, filters=filters(""))
+    assert [(bar.low, bar.count) for bar in steps.bars] == [(2, 2), (3, 1), (4, 4), (5, 1)]
+    assert explorer.train_step_histogram(team=team, filters=filters("")).bars[0].count == 8
+
+
+def test_rewards_outside_zero_to_one_widen_the_histogram(team):
+    batch = RolloutBatchFactory(team=team)
+    for reward in (-1.0, 5.0):
+        RolloutFactory(batch=batch, team=team, reward=reward)
+    data = explorer.reward_histogram(team=team, filters=filters(""))
+    assert (data.bars[0].low, data.bars[-1].high, data.bars[0].count, data.bars[-1].count) == (-1, 5, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "paths, after",
+    [(["a>b>answer", "a>c>answer"], 1), (["a>answer"], None), (["a>answer", "a>answer"], None),
+     (["a>b>answer", "a>b"], 2), (["", "a"], None), (["x>answer", "y>answer"], 0)],
+)  # fmt: skip
+def test_parts_after(paths, after):
+    assert explorer.parts_after(paths) == after
+
+
+def test_twenty_groups_ask_as_many_queries_as_ten(team, django_assert_max_num_queries):
+    batch = RolloutBatchFactory(team=team)
+    for number in range(20):
+        customs_group(batch, key=f"item-{number}")
+    with django_assert_max_num_queries(4):
+        assert len(explorer.group_page(team=team, filters=filters("")).groups) == 20
