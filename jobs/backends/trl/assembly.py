@@ -20,6 +20,7 @@ from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import limits_from
 from jobs.backends.trl.clients import grader_clients
 from jobs.backends.trl.control import Control
+from jobs.backends.trl.credit import CreditWindow
 from jobs.backends.trl.grpo import Run, Steward, StudioTrainer
 from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.rounds import Setup
@@ -37,6 +38,7 @@ def assemble(
     journal: Journal,
     control: Control,
     output_dir: Path,
+    from_step: int,
 ) -> StudioTrainer:
     """A trainer ready to train."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -55,7 +57,7 @@ def assemble(
     tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
     trainer = StudioTrainer(
         run=run,
-        attribute=attribution_of(spec.plan.credit),
+        credit=credit_window(spec.plan.credit, control.run_dir / "journal.jsonl", from_step),
         model=model_load(spec.base_model, spec.plan),
         args=config_of(spec, output_dir),
         train_dataset=Dataset.from_list([{"prompt": row.key} for row in train]),
@@ -167,15 +169,18 @@ def lora_config(plan: Plan) -> Any:
     )
 
 
-def attribution_of(method: str) -> Any:
-    """The method that shares advantages among steps; None for `uniform`, which training does by itself."""
+def credit_window(method: str, journal: Path, from_step: int) -> CreditWindow | None:
+    """What shares advantages among steps; None for `uniform`, which training does by itself."""
     if method == "uniform":
         return None
-    from jobs.attribution import methods
+    from jobs.attribution.methods.registry import METHODS, compute
 
-    if method not in methods.METHODS:
-        raise SpecError(f"There is no attribution method {method!r}.", param="plan.credit")
-    return lambda groups: methods.compute(method, groups)
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise SpecError(f"There is no attribution method {method!r}; use one of {known}.", param="plan.credit")
+    window = CreditWindow(lambda rollouts: compute(method, rollouts))
+    window.fill(journal, from_step)
+    return window
 
 
 def start_note(trainer: StudioTrainer) -> dict[str, Any]:

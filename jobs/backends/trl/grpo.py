@@ -10,7 +10,6 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from trl import GRPOTrainer
 
 from jobs.backends.trl.checkpoints import Kept, checkpoint_seal, checkpoints_prune
 from jobs.backends.trl.control import Control
-from jobs.backends.trl.credit import DEFAULT_CLIP, credit_rollout, step_advantages
+from jobs.backends.trl.credit import DEFAULT_CLIP, CreditWindow, step_advantages
 from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.metrics import mean_reward, own_metrics, step_metrics
 from jobs.backends.trl.rounds import Setup, rollouts_run
@@ -126,10 +125,10 @@ class Run:
 
 
 class StudioTrainer(GRPOTrainer):
-    """GRPO with our rollouts. `attribute` shares advantages among steps; None leaves them as TRL computes them."""
+    """GRPO with our rollouts. `credit` shares advantages among steps; None leaves them as TRL computes them."""
 
-    def __init__(self, *, run: Run, attribute: Callable | None, **kwargs: Any) -> None:
-        self.run, self.attribute = run, attribute
+    def __init__(self, *, run: Run, credit: CreditWindow | None, **kwargs: Any) -> None:
+        self.run, self.credit = run, credit
         super().__init__(rollout_func=self._rollouts, reward_funcs=self._rewards, **kwargs)
         for printer in (PrinterCallback, ProgressCallback):
             self.remove_callback(printer)
@@ -171,7 +170,7 @@ class StudioTrainer(GRPOTrainer):
         output = super()._generate_and_score_completions(inputs)
         for one, advantage in zip(self.run.scored, output["advantages"].tolist(), strict=True):
             one.advantage = None if self._reward(one) is None else advantage
-        if self.attribute is not None:
+        if self.credit is not None:
             output["advantages"] = self._shared_advantages(output)
         if self.accelerator.num_processes > 1:
             self.run.scored = gather_object(self.run.scored)
@@ -180,7 +179,7 @@ class StudioTrainer(GRPOTrainer):
     def _shared_advantages(self, output: dict[str, Any]) -> torch.Tensor:
         """(rollouts, tokens): each step's own advantage on its tokens."""
         scored = self.run.scored
-        credits = self.attribute([credit_rollout(place, one) for place, one in enumerate(scored)])
+        credits = self.credit.credits(self.state.global_step + 1, scored)
         clip = float(self.run.plan.extras.get("credit_clip", DEFAULT_CLIP))
         whole = output["advantages"]
         shared = whole[:, None].repeat(1, output["completion_ids"].shape[1])

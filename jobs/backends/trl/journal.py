@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,21 +43,25 @@ class History:
             del self.rollouts[later]
 
 
-def history_read(path: Path) -> History:
-    """Read the journal through. A last line without its end is left out."""
-    history, began, last = History(), 0.0, 0.0
+def events_read(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a journal. A last line without its end is left out."""
     if not path.is_file():
-        return history
+        return
     with path.open("rb") as lines:
         for line in lines:
-            if not line.endswith(b"\n"):
-                break
-            event = json.loads(line)
-            if event["type"] == "started":
-                history.seconds += last - began
-                began = event["at"]
-            last = event["at"]
-            history.read(event)
+            if line.endswith(b"\n"):
+                yield json.loads(line)
+
+
+def history_read(path: Path) -> History:
+    """Read the journal through."""
+    history, began, last = History(), 0.0, 0.0
+    for event in events_read(path):
+        if event["type"] == "started":
+            history.seconds += last - began
+            began = event["at"]
+        last = event["at"]
+        history.read(event)
     history.seconds += last - began
     return history
 

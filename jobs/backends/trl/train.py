@@ -79,7 +79,9 @@ def attempt(run_dir: Path, journal: Journal, control: Control) -> dict[str, Any]
     from_step = whole[-1].step if whole else 0
     if control.pause.is_set():
         return {"status": "paused", "error": None, "reason": control.reason, "train_steps": from_step}
-    trainer = assemble(spec, train, validation, journal=journal, control=control, output_dir=folder)
+    trainer = assemble(
+        spec, train, validation, journal=journal, control=control, output_dir=folder, from_step=from_step
+    )
     journal.write(
         "started",
         attempt=journal.history.attempts + 1,

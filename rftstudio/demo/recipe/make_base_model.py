@@ -72,9 +72,10 @@ RESPONSE_TEMPLATE = {
 
 
 def make_tokenizer(texts: list[str]) -> PreTrainedTokenizerFast:
-    """Byte-level BPE that keeps digits single and words whole. Bytes make the vocabulary open: nothing is unknown."""
+    """Byte-level BPE with whole words and digits in pairs. Bytes make the vocabulary open: nothing is unknown. A rate is
+    then one token and a duty two, which leaves less to go wrong in copying than four single digits would."""
     tokenizer = Tokenizer(models.BPE())
-    split = Regex(r"\d|[A-Za-z]+|\s+|[^\sA-Za-z\d]+")
+    split = Regex(r"\d{1,2}|[A-Za-z]+|\s+|[^\sA-Za-z\d]+")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Split(split, "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
@@ -184,7 +185,8 @@ def main(out: Path) -> None:
         for message in talk
         for call in message.get("tool_calls", ())
     ]
-    tokenizer = make_tokenizer(plain + calls + tools)
+    pairs = [f"{number:02d}" for number in range(100)] * 50
+    tokenizer = make_tokenizer(plain + calls + tools + pairs)
     model = make_model(tokenizer)
     print(f"{len(tokenizer)} tokens, {sum(p.numel() for p in model.parameters())} parameters", flush=True)
     rows = encode(tokenizer, conversations)
