@@ -189,6 +189,6 @@ def approval_decline(*, actor: Actor, approval: Approval, reason: str) -> Approv
     return _decide(actor, approval, Approval.Status.DECLINED, reason.strip())
 
 
-def approval_done(*, approval: Approval) -> None:
-    """What waited has seen the decision."""
-    Approval.objects.filter(pk=approval.pk).update(is_done=True)
+def approval_done(*, approval: Approval) -> bool:
+    """What waited is told the decision now; False when another worker told it."""
+    return Approval.objects.filter(pk=approval.pk, is_done=False).update(is_done=True) == 1

@@ -95,6 +95,12 @@ def source_spent(*, source: str) -> Decimal | None:
     return LedgerLine.objects.filter(batch_source=source, kind__in=LedgerLine.SPEND).aggregate(sum=Sum("usd"))["sum"]
 
 
+def last_spent(*, source: str, unit: str) -> LedgerLine | None:
+    """The newest line of a source that counted this unit."""
+    rows = LedgerLine.objects.filter(batch_source=source, kind=LedgerLine.Kind.SPENT, unit=unit)
+    return rows.order_by("-id").first()
+
+
 def rollouts_today(*, team: Team, scope: str = scopes.TEAM, now: datetime | None = None) -> int:
     """Rollouts ordered since midnight of the team's calendar."""
     zone = periods.zone_of(team)
