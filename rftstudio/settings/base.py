@@ -93,6 +93,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "rftstudio.teams.context.team_context",
+                "rftstudio.usage.context.money_context",
             ],
         },
     },
