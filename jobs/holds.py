@@ -4,7 +4,8 @@ A job whose request waits for an owner rests as it is: a new one in `validating_
 look that finds the decision moves it on.
 """
 
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
 
 from django.db import transaction
 
@@ -13,8 +14,9 @@ from jobs.estimate import Estimate
 from jobs.events import event_note
 from jobs.models import Job
 from jobs.plan import Derived
-from jobs.states import ENDED, Status
-from rftstudio.core.money import show_usd
+from jobs.states import ENDED, WORDS, Status, Words
+from rftstudio.core.errors import QuotaExceeded
+from rftstudio.core.money import CENT, show_usd
 from rftstudio.teams.actor import Actor
 from rftstudio.usage import selectors as money
 from rftstudio.usage import services as usage
@@ -39,6 +41,20 @@ def launch_hold(actor: Actor, job: Job, derived: Derived, guess: Estimate, *, co
         concern=concern,
     )
     return answer if isinstance(answer, Approval) else None
+
+
+def launch_outlook(actor: Actor, derived: Derived, guess: Estimate) -> dict[str, Any]:
+    """What a launch would hold and leave, whether an owner has to be asked, and why it would be refused."""
+    budget, rollouts = money.budget_get(team=actor.team), derived.train_rollouts + derived.validation_rollouts
+    amount = None if guess.usd_high is None else Decimal(str(guess.usd_high)).quantize(CENT, ROUND_CEILING)
+    asks, refusal = False, ""
+    try:
+        asks = usage.reservation_outlook(actor=actor, kind=Reservation.Kind.JOB, amount=amount, rollouts=rollouts)
+    except QuotaExceeded as exc:
+        refusal = str(exc)
+    left = None if budget.left is None else budget.left - (amount or 0)
+    over = -left if left is not None and left < 0 else 0
+    return {"budget": budget, "amount": amount, "left": left, "over": over, "asks": asks, "refusal": refusal}
 
 
 def rest_cost(job: Job) -> Decimal | None:
@@ -66,6 +82,17 @@ def resume_hold(actor: Actor, job: Job) -> Approval | None:
 
 def waits_for_approval(job: Job) -> bool:
     return money.approval_waiting(source=job.public_id) is not None
+
+
+def words_of(job: Job) -> Words:
+    """What the job's status says; one that rests until an owner decides says that instead."""
+    if job.status in (Status.VALIDATING, Status.PAUSED) and waits_for_approval(job):
+        return Words(
+            "Waiting for approval",
+            "It may cost more than this team spends without asking; nothing runs and nothing is spent until then.",
+            "An owner of the team approves or declines it on the page of costs.",
+        )
+    return WORDS[job.status]
 
 
 def waiting_note(approval: Approval) -> str:

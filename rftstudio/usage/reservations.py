@@ -118,8 +118,7 @@ def reservation_ask(
     """Hold the money, or, above the sum at which owners want to be asked, note a request that one of them decides."""
     team_lock(actor.team)
     order = _order(actor, source, kind, label, amount, rollouts)
-    limit = limits.approval_limit(order)
-    if order.amount is None or limit is None or order.amount <= limit or can(actor, Permission.BUDGET_APPROVE):
+    if not _needs_approval(actor, order):
         return _hold(order)
     if waiting := selectors.approval_waiting(source=source):
         return waiting
@@ -131,6 +130,20 @@ def reservation_ask(
     )  # fmt: skip
     audit(actor, "approval.asked", approval, source=source, amount=str(order.amount))
     return approval
+
+
+def reservation_outlook(*, actor: Actor, kind: str, amount: Decimal | float | None, rollouts: int = 0) -> bool:
+    """Whether a new hold of that size would have to be approved; raises as the hold would. Holds nothing."""
+    order = _order(actor, "", kind, "", amount, rollouts)
+    limits.check_open(order.team)
+    limits.check_limits(order)
+    return _needs_approval(actor, order)
+
+
+def _needs_approval(actor: Actor, order: Order) -> bool:
+    limit = limits.approval_limit(order)
+    above = order.amount is not None and limit is not None and order.amount > limit
+    return above and not can(actor, Permission.BUDGET_APPROVE)
 
 
 def approval_concern(approval: Approval) -> str:

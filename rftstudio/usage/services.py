@@ -36,6 +36,7 @@ from rftstudio.usage.reservations import (
     approval_done,
     reservation_ask,
     reservation_hold,
+    reservation_outlook,
     reservation_settle,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "quota_set",
     "reservation_ask",
     "reservation_hold",
+    "reservation_outlook",
     "reservation_settle",
     "stop_set",
     "sums_count_again",

@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.urls import reverse
 
 from jobs import services, supervision
 from jobs.costs import job_cost, judges_charge
@@ -140,6 +141,27 @@ def test_job_cancelled_while_it_waits_withdraws_its_request(asked, member):
 
 def test_job_launched_by_an_owner_waits_for_nobody(asked, owner, ready_baseline):
     assert held(launch(owner, ready_baseline)).status == "held"
+
+
+def test_launch_page_says_what_is_held_asked_or_refused(price, owner, member, ready_baseline, client_of):
+    url = reverse("jobs:job-new", args=[member.team.slug])
+
+    def page(actor, **limits) -> str:
+        quota_set(actor=owner, **limits)
+        return client_of(actor).get(url).content.decode()
+
+    assert "Launch and hold $" in page(member)
+    assert "Ask for approval of $" in page(member, approval_above_usd=Decimal("0.01"))
+    assert "Launch and hold $" in page(owner)
+    refused = page(member, usd_month=Decimal("0.50"))
+    assert "Duty desk has $0.50 left this month" in refused
+    assert "disabled>Launch the job" in refused
+
+
+def test_job_page_says_that_it_waits_for_approval(asked, member, client_of):
+    page = client_of(member).get(reverse("jobs:job-detail", args=[asked.team.slug, asked.public_id])).content.decode()
+    assert "Waiting for approval" in page
+    assert "Waits for an owner to approve" in page
 
 
 # -- with a trainer ---------------------------------------------------------------------------------------------------
