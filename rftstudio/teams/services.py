@@ -6,7 +6,7 @@ from django.db import models, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
-from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.errors import Conflict, NotAllowed, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import ApiKey, AuditEvent, Membership, Role, Team, User, hash_key
 from rftstudio.teams.permissions import Permission, check_can
@@ -23,6 +23,28 @@ def audit(actor: Actor, verb: str, obj: models.Model | None = None, **data: Any)
         object_id=str(getattr(obj, "public_id", obj.pk)) if obj else "",
         data=data,
     )
+
+
+def staff_actor(team: Team, user: User) -> Actor:
+    """An administrator of this installation acting for a team from the console, under their own name."""
+    if not user.is_superuser:
+        raise NotAllowed("Only an administrator of this installation may do this.")
+    return Actor(team=team, user=user, is_system=True)
+
+
+@transaction.atomic
+def account_switch(*, by: User, user: User, is_active: bool) -> User:
+    """Close an account, which ends its sessions at its next request, or open it again. Nothing of it is deleted."""
+    if not by.is_superuser:
+        raise NotAllowed("Only an administrator of this installation opens and closes accounts.")
+    if user == by and not is_active:
+        raise Conflict("You would lock yourself out.", fix="Ask another administrator.")
+    if user.is_active != is_active:
+        user.is_active = is_active
+        user.save(update_fields=["is_active"])
+        for team in Team.objects.filter(memberships__user=user):
+            audit(staff_actor(team, by), "account.opened" if is_active else "account.closed", user)
+    return user
 
 
 @transaction.atomic

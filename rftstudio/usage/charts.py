@@ -1,15 +1,23 @@
 """Figures of money: plain rows in, Plotly out. No queries."""
 
+from collections.abc import Callable
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
 from rftstudio.core.charts import SERIES, figure, token
 from rftstudio.core.show import show_money
-from rftstudio.usage.reports import Spend, folded
+from rftstudio.usage.reports import Spend, SpendRow, folded
+
+Link = Callable[[SpendRow, date], str]
 
 
-def spend_chart(spend: Spend, *, ledger_url: str = "", today: date | None = None) -> dict[str, Any]:
+def ledger_link(ledger_url: str) -> Link:
+    """The page of the ledger that shows a row's lines of a day."""
+    return lambda row, day: f"{ledger_url}?day={day}&{row.query}"
+
+
+def spend_chart(spend: Spend, *, link: Link, today: date | None = None) -> dict[str, Any]:
     """Bars by day of the team's calendar, stacked by what the money was for. A bar opens its ledger lines."""
     days = [str(day) for day in spend.days]
     data = []
@@ -21,7 +29,7 @@ def spend_chart(spend: Spend, *, ledger_url: str = "", today: date | None = None
                 "x": days,
                 "y": [float(row.by_day.get(day, 0)) for day in spend.days],
                 "marker": {"color": token(SERIES[place % len(SERIES)])},
-                "customdata": [f"{ledger_url}?day={day}&{row.query}" if ledger_url else "" for day in days],
+                "customdata": [link(row, day) for day in spend.days],
                 "hovertemplate": f"{row.label}<br>%{{x|%a %-d %b}}: $%{{y:,.2f}}<extra></extra>",
             }
         )

@@ -132,7 +132,9 @@ def spend_context(actor: Actor, query: Mapping[str, str]) -> dict[str, Any]:
         "by": by,
         "head": {"category": "Purpose"}.get(by, by.capitalize()),
         "choices": list(reports.BY.items()),
-        "figure": charts.spend_chart(spend, ledger_url=ledger_url, today=today_of(team)) if spend.rows else None,
+        "figure": charts.spend_chart(spend, link=charts.ledger_link(ledger_url), today=today_of(team))
+        if spend.rows
+        else None,
         "table": charts.spend_table(spend),
         "columns": [str(Category(name).label) for name in columns] if by != "category" else [],
         "rows": [

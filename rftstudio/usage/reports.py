@@ -7,6 +7,7 @@ from decimal import Decimal
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
@@ -22,6 +23,7 @@ BY = {"category": "by purpose", "job": "by job", "model": "by model", "member": 
 MOST_SERIES = 5
 OTHER = "other"
 _KEYS = {
+    "team": ("team_id",),
     "category": ("category",),
     "job": ("batch_source",),
     "model": ("subject",),
@@ -34,7 +36,7 @@ NEAR = 0.8
 class SpendRow:
     """One line of the table: what it was for, in all and by category. `query` finds its ledger lines."""
 
-    key: str
+    key: tuple
     label: str
     query: str
     usd: Decimal = Decimal(0)
@@ -71,14 +73,14 @@ class Spend:
         return dict(sorted(sums.items(), key=lambda one: -one[1]))
 
 
-def spend_of(*, team: Team, period: Period, by: str = "category") -> Spend:
-    """Dearest first."""
-    zone = periods.zone_of(team)
+def spend_of(*, team: Team | None, period: Period, by: str = "category") -> Spend:
+    """Dearest first. Without team: of all teams, whose days are cut in UTC because each has a calendar of its own."""
+    zone = periods.zone_of(team) if team else ZoneInfo("UTC")
     start, end = periods.bounds(period.first, period.last, zone)
     keys = _KEYS[by]
-    lines = LedgerLine.objects.filter(
-        team=team, kind__in=LedgerLine.SPEND, at__gte=start, at__lt=end, usd__isnull=False
-    )
+    lines = LedgerLine.objects.filter(kind__in=LedgerLine.SPEND, at__gte=start, at__lt=end, usd__isnull=False)
+    if team is not None:
+        lines = lines.filter(team=team)
     sums = (
         lines.annotate(day=TruncDate("at", tzinfo=zone))
         .values("day", "category", *[key for key in keys if key != "category"])
@@ -91,7 +93,7 @@ def spend_of(*, team: Team, period: Period, by: str = "category") -> Spend:
     for one in found:
         key = tuple(one[part] for part in keys)
         if key not in rows:
-            rows[key] = SpendRow(str(key[0] or ""), *name(key))
+            rows[key] = SpendRow(key, *name(key))
         rows[key].add(one["day"], one["category"], one["sum"].quantize(Decimal("1e-8")))
     ordered = sorted(rows.values(), key=lambda row: (-row.usd, row.label))
     return Spend(period, zone.key, periods.days(period.first, period.last), ordered)
@@ -101,6 +103,9 @@ def _namer(by: str, found: list[dict[str, Any]]):
     """A function from a key to its words and its query in the ledger."""
     if by == "category":
         return lambda key: (str(Category(key[0]).label), f"category={key[0]}")
+    if by == "team":
+        teams = {row.pk: row for row in Team.objects.filter(pk__in={one["team_id"] for one in found})}
+        return lambda key: (str(teams[key[0]]), "")
     if by == "model":
         return lambda key: (key[0] or OTHER, f"subject={key[0]}")
     if by == "job":
@@ -123,7 +128,7 @@ def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
     """The dearest rows, and one more for the rest."""
     if len(spend.rows) <= most + 1:
         return spend.rows
-    rest = SpendRow(OTHER, f"{len(spend.rows) - most} others", "")
+    rest = SpendRow((), f"{len(spend.rows) - most} others", "")
     for row in spend.rows[most:]:
         for day, usd in row.by_day.items():
             rest.add(day, OTHER, usd)

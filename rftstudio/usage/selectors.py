@@ -123,6 +123,10 @@ def stopped_by(*, team: Team) -> str:
     return f"Spending is stopped {whose}{': ' + switch.reason.rstrip('.') if switch.reason else ''}."
 
 
+def stopped_everywhere() -> bool:
+    return StopSwitch.objects.filter(team=None, is_on=True).exists()
+
+
 def spend_stop_reason(*, team: Team, source: str, next_usd: Decimal | None = None) -> str:
     """Why work that runs must stop now, or nothing. `next_usd` is what it will spend before it can stop."""
     if stopped := stopped_by(team=team):

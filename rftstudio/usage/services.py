@@ -14,7 +14,7 @@ from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import ApiKey, Membership, Team, User
 from rftstudio.teams.permissions import Permission, check_can
-from rftstudio.teams.services import audit
+from rftstudio.teams.services import audit, staff_actor
 from rftstudio.usage import scopes
 from rftstudio.usage.ledger import (
     Usage,
@@ -46,6 +46,7 @@ __all__ = [
     "approval_concern",
     "approval_decline",
     "approval_done",
+    "check_limit",
     "check_open",
     "check_storage",
     "lines_price",
@@ -56,6 +57,7 @@ __all__ = [
     "reservation_hold",
     "reservation_outlook",
     "reservation_settle",
+    "staff_actor",
     "stop_set",
     "sums_count_again",
     "usage_correct",
@@ -105,7 +107,7 @@ def quota_set(
     check_can(actor, Permission.BUDGET_APPROVE, team=actor.team)
     _check_belongs(actor.team, user, api_key)
     for name, value in limits.items():
-        _check_limit(name, value)
+        check_limit(name, value)
     scope = _scope(user, api_key, job)
     team_lock(actor.team)
     quota, _ = Quota.objects.get_or_create(team=actor.team, scope=scope, defaults={"user": user, "api_key": api_key})
@@ -136,7 +138,8 @@ def _check_belongs(team: Team, user: User | None, api_key: ApiKey | None) -> Non
         raise NotFound("There is no such key.")
 
 
-def _check_limit(name: str, value: Any) -> None:
+def check_limit(name: str, value: Any) -> None:
+    """Raise a UserError at the field when that is no limit."""
     if name not in (*MONEY_LIMITS, *COUNT_LIMITS):
         raise UserError(f"There is no limit named {name}.", where=name)
     if value is None:
@@ -164,10 +167,3 @@ def stop_set(*, user: User, team: Team | None, is_on: bool, reason: str = "") ->
     for one in [team] if team else Team.objects.all():
         audit(staff_actor(one, user), verb, switch, reason=switch.reason, everywhere=team is None)
     return switch
-
-
-def staff_actor(team: Team, user: User) -> Actor:
-    """An administrator acting for a team from the console, under their own name."""
-    if not user.is_superuser:
-        raise NotAllowed("Only an administrator of this installation may do this.")
-    return Actor(team=team, user=user, is_system=True)

@@ -63,7 +63,7 @@ def test_day_of_25_hours_is_one_bar(team):
 def test_spend_chart_names_the_zone_and_opens_the_ledger(team):
     expected = case_of(team, "c134_costs.json")
     spend = reports.spend_of(team=team, period=days(min(expected), max(expected)))
-    figure = charts.spend_chart(spend, ledger_url="/t/x/costs/ledger/")
+    figure = charts.spend_chart(spend, link=charts.ledger_link("/t/x/costs/ledger/"))
     assert figure["layout"]["xaxis"]["title"]["text"] == "day, Asia/Kolkata"
     assert "Asia/Kolkata" in figure["label"]
     assert figure["data"][0]["customdata"][1] == "/t/x/costs/ledger/?day=2026-05-31&category=training"
