@@ -5,7 +5,7 @@ from django.http import HttpRequest
 from rftstudio.teams import selectors
 from rftstudio.teams.permissions import Permission, can
 
-_TEAM_PAGES = {"home": "home", "key-list": "keys", "key-new": "keys", "member-list": "members"}
+_TEAM_PAGES = {"home": "home", "key-list": "keys", "key-new": "keys", "member-list": "members", "audit-list": "members"}
 
 
 def team_context(request: HttpRequest) -> dict:

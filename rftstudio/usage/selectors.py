@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from rftstudio.core.errors import NotFound
 from rftstudio.core.money import show_usd
-from rftstudio.teams.models import Team
+from rftstudio.teams.models import ApiKey, Team
 from rftstudio.usage import periods, scopes
 from rftstudio.usage.models import Approval, LedgerLine, MonthSum, Quota, Reservation, StopSwitch
 from rftstudio.usage.prices import PriceBook
@@ -65,8 +65,14 @@ def held_usd(*, team: Team, scope: str = scopes.TEAM) -> Decimal:
 
 
 def quotas_of(*, team: Team, wanted: list[str]) -> dict[str, Quota]:
+    """The quotas of these scopes. A key's own budget counts as its monthly quota, the lower of the two."""
     rows = Quota.objects.filter(team=team, scope__in=wanted).select_related("user", "api_key")
-    return {quota.scope: quota for quota in rows}
+    found = {quota.scope: quota for quota in rows}
+    keys = [scope.partition(":")[2] for scope in wanted if scope.startswith("key:")]
+    for key in ApiKey.objects.filter(team=team, pk__in=keys, budget_usd__isnull=False) if keys else ():
+        quota = found.setdefault(scopes.of_key(key), Quota(team=team, scope=scopes.of_key(key), api_key=key))
+        quota.usd_month = key.budget_usd if quota.usd_month is None else min(quota.usd_month, key.budget_usd)
+    return found
 
 
 def budget_get(
@@ -75,7 +81,7 @@ def budget_get(
     """Spent, held and left in the present month of the team's calendar."""
     month = periods.month_of(now or timezone.now(), periods.zone_of(team))
     row = MonthSum.objects.filter(team=team, scope=scope, month=month).first()
-    quota = quota or Quota.objects.filter(team=team, scope=scope).first()
+    quota = quota or quotas_of(team=team, wanted=[scope]).get(scope)
     return Budget(
         scope=scope,
         month=month,
