@@ -26,8 +26,9 @@ from rftstudio.usage.models import Approval, Reservation
 REST_MARGIN = Decimal("1.25")
 
 
-def launch_hold(actor: Actor, job: Job, derived: Derived, guess: Estimate, *, concern: str = "") -> Approval | None:
+def launch_hold(actor: Actor, job: Job, derived: Derived, guess: Estimate, *, warnings: int = 0) -> Approval | None:
     """Hold the high end of the estimate, or note a request that an owner decides; the request, when there is one."""
+    doubts = f" · {warnings} warnings of the baseline" if warnings else ""
     agent = job.baseline.agent_version.agent.name
     answer = usage.reservation_ask(
         actor=actor,
@@ -37,8 +38,7 @@ def launch_hold(actor: Actor, job: Job, derived: Derived, guess: Estimate, *, co
         amount=guess.usd_high,
         likely=guess.usd,
         rollouts=derived.train_rollouts + derived.validation_rollouts,
-        words=f"{agent} · {job.backend} · {job.total_steps:,} train steps, {derived.train_rollouts:,} rollouts",
-        concern=concern,
+        words=f"{agent} · {job.backend} · {job.total_steps:,} train steps, {derived.train_rollouts:,} rollouts{doubts}",
     )
     return answer if isinstance(answer, Approval) else None
 

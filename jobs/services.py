@@ -131,7 +131,8 @@ def _job_create(
         total_steps=plan["max_steps"],
     )
     derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
-    asked = holds.launch_hold(actor, job, derived, guess, concern=_concern(verdict, baseline))
+    warnings = sum(line["level"] != OK for line in verdict["lines"])
+    asked = holds.launch_hold(actor, job, derived, guess, warnings=warnings)
     words = f"Launched by {actor.name} from baseline {baseline.number}."
     event_note(job, words, data={"plan": plan, "estimate": guess.as_dict()})
     for line in verdict["lines"]:
@@ -159,12 +160,6 @@ def _job_create(
     else:
         queue(tasks.job_start, job.pk)
     return job
-
-
-def _concern(verdict: dict[str, Any], baseline: Evaluation) -> str:
-    """What an owner should read before approving; a block needs their reason."""
-    blocks = [line for line in verdict["lines"] if line["level"] == readiness.BLOCK]
-    return f"Baseline {baseline.number} is not ready: {blocks[0]['name']}." if blocks else ""
 
 
 def job_pause(*, actor: Actor, job: Job, note: str = "") -> Job:

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from typing import Any
+from zoneinfo import available_timezones
 
 from django import forms
 from django.core.exceptions import ValidationError
@@ -28,6 +29,14 @@ class UsdField(forms.CharField):
             return parse_usd(text)
         except UserError as exc:
             raise ValidationError(str(exc)) from exc
+
+
+class TimeZoneForm(forms.Form):
+    time_zone = forms.ChoiceField(label="Time zone", help_text="Days and months of cost are cut in it.")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["time_zone"].choices = [(name, name.replace("_", " ")) for name in sorted(available_timezones())]
 
 
 class DecisionForm(forms.Form):

@@ -11,7 +11,7 @@ from rftstudio.core.errors import NotFound
 from rftstudio.core.money import show_usd
 from rftstudio.teams.models import ApiKey, Team
 from rftstudio.usage import periods, scopes
-from rftstudio.usage.models import Approval, LedgerLine, MonthSum, Quota, Reservation, StopSwitch
+from rftstudio.usage.models import Approval, LedgerLine, MonthSum, Quota, Reservation, StopSwitch, Unit
 from rftstudio.usage.prices import PriceBook
 
 NOTHING = Decimal(0)
@@ -118,6 +118,13 @@ def rollouts_today(*, team: Team, scope: str = scopes.TEAM, now: datetime | None
     elif kind == "key":
         rows = rows.filter(api_key_id=key)
     return rows.aggregate(sum=Sum("rollouts"))["sum"] or 0
+
+
+def storage_measured(*, team: Team) -> tuple[int, datetime | None]:
+    """Bytes that the team kept when they were last counted, and when that was."""
+    rows = LedgerLine.objects.filter(team=team, unit=Unit.STORAGE_GB_DAY, kind=LedgerLine.Kind.SPENT)
+    line = rows.order_by("-id").first()
+    return (int(line.quantity * 10**9), line.at) if line else (0, None)
 
 
 def stopped_by(*, team: Team) -> str:

@@ -6,6 +6,7 @@ The ledger and the reservations have modules of their own; their doors stand her
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from zoneinfo import available_timezones
 
 from django.db import transaction
 from django.utils import timezone
@@ -60,6 +61,7 @@ __all__ = [
     "staff_actor",
     "stop_set",
     "sums_count_again",
+    "time_zone_set",
     "usage_correct",
     "usage_record",
     "usage_record_many",
@@ -151,6 +153,22 @@ def check_limit(name: str, value: Any) -> None:
     amount = Decimal(str(value))
     if not amount.is_finite() or amount < 0 or amount >= _MOST or amount != amount.quantize(Decimal("0.01")):
         raise UserError(f"{value} is not an amount.", where=name, fix="Write dollars as 12 or 12.50.")
+
+
+@transaction.atomic
+def time_zone_set(*, actor: Actor, time_zone: str) -> Team:
+    """Cut the team's days and months in another zone from now on; months that were summed up are counted again."""
+    check_can(actor, Permission.TEAM_MANAGE, team=actor.team)
+    if time_zone not in available_timezones():
+        raise UserError(f"There is no time zone {time_zone!r}.", where="time_zone", fix="Write it as Europe/Berlin.")
+    team_lock(actor.team)
+    team = Team.objects.get(pk=actor.team.pk)
+    if team.time_zone != time_zone:
+        before, team.time_zone = team.time_zone, time_zone
+        team.save(update_fields=["time_zone", "updated_at"])
+        sums_count_again(team=team)
+        audit(actor, "team.time_zone_set", team, time_zone=[before, time_zone])
+    return team
 
 
 @transaction.atomic

@@ -15,7 +15,7 @@ from rftstudio.core.show import show_money
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 from rftstudio.usage import exports, pages, periods, reports, selectors, services
-from rftstudio.usage.forms import CorrectionForm, DecisionForm, QuotaForm
+from rftstudio.usage.forms import CorrectionForm, DecisionForm, QuotaForm, TimeZoneForm
 from rftstudio.usage.models import LedgerLine, Quota
 
 PAGE = 50
@@ -135,8 +135,25 @@ def quota_list(request: TeamRequest) -> HttpResponse:
             set_to = services.quota_set(actor=actor, **form.order)
             messages.success(request, f"The limits of {set_to.words} are set.")
             return redirect_to(request, reverse("usage:quota-list", args=[actor.team.slug]))
-    context = {"form": form, "all_lines": reports.quota_lines(team=actor.team), **pages.quotas_context(actor)}
+    context = {
+        "form": form,
+        "all_lines": reports.quota_lines(team=actor.team),
+        "zone_form": TimeZoneForm(initial={"time_zone": actor.team.time_zone}),
+        **pages.quotas_context(actor),
+    }
     return render(request, "usage/quota_list.html", context, status=422 if form.errors else 200)
+
+
+@money_view(Permission.TEAM_MANAGE)
+@require_POST
+def time_zone_set(request: TeamRequest) -> HttpResponse:
+    form = TimeZoneForm(request.POST)
+    if form.is_valid():
+        team = services.time_zone_set(actor=request.actor, **form.cleaned_data)
+        messages.success(request, f"Days and months are cut in {team.time_zone} now, past ones too.")
+    else:
+        messages.error(request, "There is no such time zone.")
+    return redirect_to(request, reverse("usage:quota-list", args=[request.actor.team.slug]))
 
 
 @money_view(Permission.COST_VIEW)

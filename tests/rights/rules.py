@@ -77,6 +77,7 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "usage:ledger-export": TeamRule(get=P.COST_VIEW),
     "usage:line-correct": form(P.BUDGET_APPROVE, "line", data={"usd": "1", "note": "x"}),
     "usage:quota-list": TeamRule(get=P.COST_VIEW, post=P.BUDGET_APPROVE, data={"whose": "team", "usd_month": "9"}),
+    "usage:time-zone-set": act(P.TEAM_MANAGE, data={"time_zone": "Europe/Berlin"}),
     "usage:price-list": TeamRule(get=P.COST_VIEW),
     "usage:approval-list": TeamRule(get=P.BUDGET_APPROVE),
     "usage:approval-approve": act(P.BUDGET_APPROVE, "approval", data={"reason": "x"}),

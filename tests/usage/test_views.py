@@ -229,3 +229,20 @@ def test_prices_are_shown_as_they_are_sold(team, asked, owner, client_of):
     assert "$14.40" in page.replace("$14.400000", "$14.40")
     assert "hour of training" in page
     assert "model-x" in page
+
+
+def test_time_zone_is_chosen_by_owners_and_moves_past_days_too(team, owner, client_of):
+    from datetime import UTC, date, datetime
+
+    from rftstudio.usage.models import MonthSum
+
+    PriceFactory()
+    late = datetime(2026, 6, 30, 20, tzinfo=UTC)
+    usage_record_many(team=team, usages=[Usage("a", "training_second", "trl", 1, late)])
+    url = address(team, "time-zone-set")
+    client_of(owner).post(url, {"time_zone": "Mars/Olympus"})
+    assert MonthSum.objects.get().month == date(2026, 6, 1)
+    client_of(owner).post(url, {"time_zone": "Asia/Kolkata"})
+    assert MonthSum.objects.get().month == date(2026, 7, 1)
+    page = client_of(owner).get(address(team, "cost-spend"), {"day": "2026-07-01"})
+    assert page.context["usd"] == 1

@@ -37,7 +37,9 @@ class Command(BaseCommand):
             (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
             self.compare(result)
             if serve:
-                self.stdout.write(f"\nOpen {group.address} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n")
+                self.stdout.write(
+                    f"\nOpen {group.address} · sign in as {EMAIL} with {password} · Ctrl-C ends all of it\n"
+                )
                 with contextlib.suppress(KeyboardInterrupt):
                     signal.pause()
 
