@@ -13,7 +13,7 @@ from rftstudio.teams.look_only import LookOnly
 from rftstudio.teams.models import Team
 from rftstudio.usage import selectors, services
 from rftstudio.usage.models import Approval, LedgerLine, MonthSum, Price, Quota, Reservation, StopSwitch
-from rftstudio.usage.prices import MEASURES, how_counted, sold_price
+from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
 
 
 class PriceForm(forms.ModelForm):
@@ -45,7 +45,7 @@ class PriceAdmin(admin.ModelAdmin):
 
     @admin.display(description="price")
     def dollars(self, price: Price) -> str:
-        return f"${sold_price(price.unit, price.usd)} a {MEASURES[price.unit].sold_by}"
+        return f"{exact_usd(sold_price(price.unit, price.usd))} a {MEASURES[price.unit].sold_by}"
 
     def has_change_permission(self, request, obj=None) -> bool:
         return False
@@ -181,7 +181,7 @@ class LedgerLineAdmin(LookOnly):
 
     @admin.display(description="amount")
     def amount(self, line: LedgerLine) -> str:
-        return "counted, not priced" if line.is_unpriced else show_money(line.usd)
+        return "counted, not priced" if line.is_unpriced else exact_usd(line.usd)
 
     @admin.action(description="Price what has a price by now, for the teams of the chosen lines", permissions=["view"])
     def price_again(self, request, queryset: QuerySet[LedgerLine]) -> None:

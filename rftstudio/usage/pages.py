@@ -17,7 +17,7 @@ from rftstudio.teams.permissions import Permission, can
 from rftstudio.usage import charts, periods, reports, selectors
 from rftstudio.usage.models import Approval, Category, LedgerLine, Price, Reservation
 from rftstudio.usage.periods import Period
-from rftstudio.usage.prices import MEASURES, how_counted, sold_price
+from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
 from rftstudio.usage.reservations import approval_concern
 
 _TONES = ("ink", "c2", "c3", "c4", "c1", "c5")
@@ -221,6 +221,7 @@ def line_row(team: Team, line: LedgerLine) -> dict[str, Any]:
         "for": line.note or f"{label or 'A trial'}{', ' + line.subject if line.subject else ''}",
         "how": how_counted(line.unit, line.quantity, line.unit_usd),
         "usd": line.usd,
+        "amount": exact_usd(line.usd),
         "who": who,
         "state": "info",
         "word": "counted",
@@ -229,7 +230,8 @@ def line_row(team: Team, line: LedgerLine) -> dict[str, Any]:
     if line.is_unpriced:
         return row | {"state": "bad", "word": "counted, not priced", "glyph": ""}
     if kind == LedgerLine.Kind.HELD:
-        return row | {"for": f"{label} launched", "how": line.note, "state": "held", "word": "held", "glyph": ""}
+        verb = "launched" if line.source.endswith("/hold/1") else "goes on"
+        return row | {"for": f"{label} {verb}", "how": line.note, "state": "held", "word": "held", "glyph": ""}
     if kind == LedgerLine.Kind.RETURNED:
         return row | {"for": f"{label}, not spent", "how": line.note, "word": "returned", "glyph": "swap"}
     if kind == LedgerLine.Kind.CORRECTED:
@@ -287,6 +289,6 @@ def price_rows(now=None) -> list[dict[str, Any]]:
         is_now = price.valid_from <= now and key not in seen
         if is_now:
             seen.add(key)
-        rows.append({"price": price, "sold": sold_price(price.unit, price.usd), "sold_by": MEASURES[price.unit].sold_by,
+        rows.append({"price": price, "sold": exact_usd(sold_price(price.unit, price.usd)), "sold_by": MEASURES[price.unit].sold_by,
                      "state": "now" if is_now else "later" if price.valid_from > now else "ended"})  # fmt: skip
     return rows

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from rftstudio.core.show import show_count, show_money, show_seconds
+from rftstudio.core.show import show_count
 from rftstudio.usage.models import Price, Unit
 
 
@@ -40,20 +40,28 @@ def unit_price(unit: str, sold: Decimal) -> Decimal:
     return (sold / MEASURES[unit].size).quantize(Decimal("1e-12"))
 
 
+def exact_usd(usd: Decimal | None) -> str:
+    """Every digit of an amount, two decimals at least: a ledger that rounds does not add up."""
+    if usd is None:
+        return "–"
+    digits = format(abs(usd).quantize(Decimal("1e-8")), "f").rstrip("0")
+    whole, _, part = digits.partition(".")
+    return f"{'−' if usd < 0 else ''}${int(whole):,}.{part.ljust(2, '0')}"
+
+
 def how_counted(unit: str, quantity: Decimal | None, unit_usd: Decimal | None) -> str:
     """The arithmetic of a line in words: 0.14 h × $14.40."""
     if not unit or quantity is None:
         return ""
     measure = MEASURES[unit]
     if unit in _SECONDS:
-        amount = show_seconds(quantity) if quantity < 36 else f"{quantity / measure.size:.2f} {measure.noun}"
+        amount = f"{quantity:.1f} s" if quantity < 36 else f"{quantity / measure.size:.2f} {measure.noun}"
     else:
         amount = f"{show_count(quantity)} {measure.noun}"
     if unit_usd is None:
         return amount
-    sold = sold_price(unit, unit_usd)
-    price = f"${sold:,.4f}".rstrip("0").rstrip(".") if sold and sold < Decimal("0.01") else show_money(sold)
-    return f"{amount} × {price} a {measure.sold_by}"
+    article = "an" if measure.sold_by.startswith("hour") else "a"
+    return f"{amount} × {exact_usd(sold_price(unit, unit_usd))} {article} {measure.sold_by}"
 
 
 class PriceBook:

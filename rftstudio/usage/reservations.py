@@ -16,6 +16,7 @@ from rftstudio.usage import limits, scopes, selectors
 from rftstudio.usage.ledger import lines_add, team_lock
 from rftstudio.usage.limits import Order
 from rftstudio.usage.models import Approval, Category, LedgerLine, Reservation
+from rftstudio.usage.prices import exact_usd
 
 Kind, Status = Reservation.Kind, Reservation.Status
 _CATEGORY = {Kind.JOB: Category.TRAINING, Kind.EVALUATION: Category.EVALUATION}
@@ -94,7 +95,7 @@ def reservation_settle(*, team: Team, source: str) -> Reservation | None:
     row.status, row.settled_at = Status.SETTLED, timezone.now()
     row.save(update_fields=["status", "settled_at", "updated_at"])
     if rest:
-        words = f"held {show_usd(row.held_usd)} − {show_usd(row.spent_usd)} spent"
+        words = f"held {exact_usd(row.held_usd)} − {exact_usd(row.spent_usd)} spent"
         lines_add(team, [_line(row, LedgerLine.Kind.RETURNED, Decimal(rest), words)])
     return row
 
