@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from django.core.files import File
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import Max, Sum
 from django.utils import timezone
 from django.utils.text import slugify
 
@@ -22,10 +22,13 @@ from datasets.row_checks import question_of
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
-from rftstudio.core.errors import Conflict, NotFound, UserError
+from rftstudio.core.errors import Conflict, NotFound, QuotaExceeded, UserError
 from rftstudio.teams.actor import Actor
+from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
+from rftstudio.usage.selectors import storage_measured
+from rftstudio.usage.services import check_storage
 
 MAX_FILE_BYTES = 4 * 1024**3
 SILENT_AFTER = timedelta(seconds=60)
@@ -64,10 +67,24 @@ def source_file_upload(*, actor: Actor, filename: str, content: BinaryIO, purpos
     stored = f"{row.public_id}{PurePath(name).suffix[:12]}"
     row.content.save(stored, _Upload(hashed, name=stored), save=False)
     row.bytes, row.sha256 = hashed.size, hashed.sha.hexdigest()
+    try:
+        _check_room(actor.team, row.bytes)
+    except QuotaExceeded:
+        row.content.delete(save=False)
+        raise
     with transaction.atomic():
         row.save()
         audit(actor, "source_file.uploaded", row, filename=name, bytes=row.bytes)
     return row
+
+
+def _check_room(team: Team, more: int) -> None:
+    """What was last counted, and what came since, leave room for this."""
+    used, at = storage_measured(team=team)
+    since = SourceFile.objects.filter(team=team)
+    since = since.filter(created_at__gt=at) if at else since
+    used += since.aggregate(sum=Sum("bytes"))["sum"] or 0
+    check_storage(team=team, used_bytes=used, more_bytes=more)
 
 
 @transaction.atomic

@@ -1,19 +1,24 @@
-"""What a job's work costs: one usage record for each train step and attempt, so a replay changes no sum."""
+"""What a job's work costs: one usage record for each train step and attempt, so a replay changes no sum.
 
+Holding the money beforehand and stopping when it is used up is the business of `holds`.
+"""
+
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 
-from django.db.models import Sum
 from django.utils import timezone
 
 from jobs.models import Job
-from rftstudio.usage.models import Unit, UsageRecord
-from rftstudio.usage.selectors import price_at
-from rftstudio.usage.services import usage_record
+from jobs.rollouts.engine.record import RolloutRecord
+from rftstudio.usage.models import Category, LedgerLine, Unit
+from rftstudio.usage.selectors import last_spent, price_at, source_spent
+from rftstudio.usage.services import Usage, usage_record, usage_record_many
 
 
 def step_charge(job: Job, *, step: int, attempt: int, seconds: float, at: datetime) -> None:
     """Book a train step's seconds. A step that ran again after a crash did cost again, and says so."""
+    again = f", attempt {attempt}" if attempt > 1 else ""
     usage_record(
         team=job.team,
         source=f"{job.public_id}/step/{step}/attempt/{attempt}",
@@ -22,12 +27,39 @@ def step_charge(job: Job, *, step: int, attempt: int, seconds: float, at: dateti
         quantity=Decimal(str(round(max(seconds, 0.0), 6))),
         at=at,
         batch_source=job.public_id,
+        note=f"Job {job.number}, train step {step}{again}",
     )
+
+
+def judges_charge(job: Job, *, step: int, records: Iterable[RolloutRecord], at: datetime) -> None:
+    """Book what model graders read and wrote for these rollouts; each try has a trace id of its own."""
+    usages = []
+    for record in records:
+        for model, used in (record.grade.get("usage") or {}).items():
+            counts = (
+                ("in", Unit.INPUT_TOKEN, used.get("prompt_tokens", used.get("input_tokens", 0))),
+                ("out", Unit.OUTPUT_TOKEN, used.get("completion_tokens", used.get("output_tokens", 0))),
+            )
+            usages += [
+                Usage(
+                    f"{record.trace_id}:grade:{model}"[:150] + f":{way}", unit, model, int(tokens), at, job.public_id,
+                    Category.JUDGE, f"Job {job.number}, judge {model}, train step {step}",
+                )
+                for way, unit, tokens in counts
+                if isinstance(tokens, int | float) and tokens > 0
+            ]  # fmt: skip
+    if usages:
+        usage_record_many(team=job.team, usages=usages)
 
 
 def job_cost(job: Job) -> Decimal | None:
     """Dollars booked so far; None where nothing of it is priced."""
-    return UsageRecord.objects.filter(batch_source=job.public_id).aggregate(sum=Sum("usd"))["sum"]
+    return source_spent(source=job.public_id)
+
+
+def last_step(job: Job) -> LedgerLine | None:
+    """The line of the newest train step: what the one at work may cost."""
+    return last_spent(source=job.public_id, unit=Unit.TRAINING_SECOND)
 
 
 def second_price(backend: str) -> Decimal | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs import costs, selectors, tasks
+from jobs import costs, holds, selectors, tasks
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures
@@ -20,7 +20,7 @@ from jobs.queueing import queue
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.models import Rollout, RolloutBatch
-from jobs.states import Status, may_precede
+from jobs.states import ENDED, Status, may_precede
 from rftstudio.teams.actor import system_actor
 
 Kind = RolloutBatch.Kind
@@ -74,6 +74,7 @@ def batch_of(job: Job, phase: str, step: int) -> RolloutBatch:
 def _rollouts(job: Job, phase: str, step: int, lines: list[dict[str, Any]]) -> None:
     records = [RolloutRecord.from_dict(plain(line["record"])) for line in lines]
     rollout_services.batch_record(batch=batch_of(job, phase, step), records=records, replace=True)
+    costs.judges_charge(job, step=step, records=records, at=moment(lines[-1]))
 
 
 def _started(job: Job, line: dict[str, Any]) -> None:
@@ -214,6 +215,8 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
         fields["queued_at"] = timezone.now()
     Job.objects.filter(pk=job.pk, status__in=may_precede(to)).update(**fields)
     job.refresh_from_db()
+    if job.status in ENDED or job.status == Status.PAUSED:
+        holds.job_settle(job)
     queue(tasks.job_credit, job.pk)
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs import charts, selectors
+from jobs import charts, holds, selectors
 from jobs import plan as plans
 from jobs.backends.registry import BACKENDS
 from jobs.estimate import verdict_on
@@ -15,7 +15,7 @@ from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, TrainStep
-from jobs.states import ACTIVE, AT_WORK, ENDED, WORDS, Status
+from jobs.states import ACTIVE, AT_WORK, ENDED, Status
 from rftstudio.core.errors import UserError
 from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
 from rftstudio.teams.actor import Actor
@@ -122,6 +122,7 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
     left = timezone.timedelta(seconds=guess.seconds) if guess.seconds is not None else None
     return context | {
         "plan": plan,
+        "money": holds.launch_outlook(actor, derived, guess),
         "derived": derived,
         "guess": guess,
         "range": f"{show_seconds(guess.low)} to {show_seconds(guess.high)}" if guess.low is not None else "",
@@ -158,7 +159,7 @@ def _phases(job: Job) -> list[dict[str, Any]]:
 
 def state_context(job: Job, actor: Actor) -> dict[str, Any]:
     """State in plain words, what is next, phases, sign of life, money, and what the person may do."""
-    words, state = WORDS[job.status], selectors.job_state(job)
+    words, state = holds.words_of(job), selectors.job_state(job)
     place = selectors.queue_place(job) if job.status == Status.QUEUED else None
     says = words.text
     if place:

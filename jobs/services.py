@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from jobs import costs, hosted, selectors, tasks
+from jobs import holds, hosted, selectors, tasks
 from jobs import plan as plans
 from jobs.agents import services as agent_services
 from jobs.agents.models import ModelEndpoint
@@ -25,7 +25,7 @@ from jobs.models import Checkpoint, Job, TrainStep
 from jobs.queueing import queue
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
-from jobs.supervision import CANCEL_GRACE, job_move, job_start, job_sync, jobs_sync, run_of
+from jobs.supervision import CANCEL_GRACE, job_move, job_requeue, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -130,7 +130,9 @@ def _job_create(
         launch_key=launch_key,
         total_steps=plan["max_steps"],
     )
-    _, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    warnings = sum(line["level"] != OK for line in verdict["lines"])
+    asked = holds.launch_hold(actor, job, derived, guess, warnings=warnings)
     words = f"Launched by {actor.name} from baseline {baseline.number}."
     event_note(job, words, data={"plan": plan, "estimate": guess.as_dict()})
     for line in verdict["lines"]:
@@ -151,7 +153,12 @@ def _job_create(
             lines=[line["key"] for line in verdict["lines"] if line["level"] == BLOCK],
         )
     audit(actor, "job.launched", job, baseline=baseline.public_id, backend=backend)
-    queue(tasks.job_start, job.pk)
+    if asked:
+        job.status_note = holds.waiting_note(asked)
+        job.save(update_fields=["status_note"])
+        event_note(job, job.status_note)
+    else:
+        queue(tasks.job_start, job.pk)
     return job
 
 
@@ -172,16 +179,24 @@ def job_pause(*, actor: Actor, job: Job, note: str = "") -> Job:
 
 
 def job_resume(*, actor: Actor, job: Job) -> Job:
-    """Put a paused job back into the queue; it goes on from its newest checkpoint."""
+    """Put a paused job back into the queue; it goes on from its newest checkpoint.
+
+    What the rest may cost is held anew. Where an owner has to approve that, the job stays paused until one has.
+    """
     check_can(actor, Permission.JOB_LAUNCH, team=job.team)
-    spent = costs.job_cost(job)
-    noted = {"resumed_at": job.done_steps, "resumed_usd": 0.0 if spent is None else float(spent)}
     with transaction.atomic():
-        job = Job.objects.select_for_update().get(pk=job.pk)
-        if job.status != Status.PAUSED or not job_move(
-            job, Status.QUEUED, f"Resumed by {actor.name}.", queued_at=timezone.now(), process=noted
-        ):
+        job = (
+            Job.objects.select_for_update(of=("self",))
+            .select_related("team", "baseline__agent_version__agent")
+            .get(pk=job.pk)
+        )
+        if job.status != Status.PAUSED:
             raise Conflict(f"The job is {job.status}; only a paused job can be resumed.")
+        if asked := holds.resume_hold(actor, job):
+            job.status_note = holds.waiting_note(asked)
+            job.save(update_fields=["status_note"])
+            return job
+        job_requeue(job, f"Resumed by {actor.name}.")
         audit(actor, "job.resumed", job)
     queue(tasks.job_start, job.pk)
     return job

@@ -16,7 +16,7 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import alarms, costs, hosted, journal, selectors, tasks
+from jobs import alarms, costs, holds, hosted, journal, selectors, tasks
 from jobs.backends.base import Health, Run
 from jobs.backends.registry import backend_get
 from jobs.events import event_note
@@ -25,10 +25,15 @@ from jobs.queueing import queue
 from jobs.spec import job_spec, run_spec
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status, may_precede
 from rftstudio.core.errors import StudioError, UpstreamUnavailable
+from rftstudio.usage import selectors as money
+from rftstudio.usage import services as usage
+from rftstudio.usage.models import Approval
 
 logger = logging.getLogger(__name__)
 
 LEASE_SECONDS = 30
+#: How often the beat asks for a look.
+LOOK_SECONDS = 3.0
 #: Seconds that a trainer has to obey a cancel before it is killed.
 CANCEL_GRACE = 4.0
 #: Looks in a row that may end in an error of our own before the job is failed.
@@ -104,6 +109,8 @@ def job_move(job: Job, to: str, note: str = "", *, level: str = "info", **fields
         moved = waiting.update(status=to, status_note=note, **fields) == 1
         if moved and note:
             event_note(job, note, level=level)
+        if moved and (to in ENDED or to == Status.PAUSED):
+            holds.job_settle(job)
     job.refresh_from_db()
     return moved
 
@@ -117,10 +124,40 @@ def job_fail(job: Job, code: str, message: str, *, param: str | None = None) -> 
 def jobs_sync() -> int:
     """One look at every active job. One that breaks does not hold up the others."""
     looked = 0
+    _obey_owners()
     for job_id in Job.objects.filter(status__in=ACTIVE).order_by("id").values_list("pk", flat=True):
         looked += job_sync(job_id=job_id)
+    holds.settle_forgotten()
     _credit_again()
     return looked
+
+
+def _obey_owners() -> None:
+    """Jobs whose request was decided go on or end. Decision and move are one transaction, so each is obeyed once."""
+    for approval in money.approvals_undone():
+        job = Job.objects.filter(team=approval.team, public_id=approval.source).first()
+        words = holds.decision_words(approval)
+        with transaction.atomic():
+            if not usage.approval_done(approval=approval) or job is None:
+                continue
+            if approval.status == Approval.Status.APPROVED:
+                if not job_requeue(job, words) and job.status == Status.VALIDATING:
+                    Job.objects.filter(pk=job.pk).update(status_note="")
+                    event_note(job, words)
+            elif job.status == Status.VALIDATING:
+                job_move(job, Status.CANCELLED, words, level="warn", finished_at=timezone.now())
+            else:
+                Job.objects.filter(pk=job.pk, status=Status.PAUSED).update(status_note=words)
+                event_note(job, words, level="warn")
+
+
+def job_requeue(job: Job, words: str) -> bool:
+    """Put a paused job back into the queue. Its rules look at later train steps and later money only."""
+    spent = costs.job_cost(job)
+    noted = {"resumed_at": job.done_steps, "resumed_usd": 0.0 if spent is None else float(spent)}
+    if job.status != Status.PAUSED:
+        return False
+    return job_move(job, Status.QUEUED, words, queued_at=timezone.now(), process=noted)
 
 
 def _credit_again() -> None:
@@ -185,7 +222,7 @@ def job_start(*, job_id: int) -> bool:
 
 
 def _look(job: Job, lease: Lease) -> None:
-    if job.status == Status.VALIDATING:
+    if job.status == Status.VALIDATING and not holds.waits_for_approval(job):
         _validate(job)
     if job.status == Status.QUEUED:
         _start_if_free(job)
@@ -237,6 +274,10 @@ def _claim_slot(job: Job) -> bool:
 
 
 def _start_if_free(job: Job) -> None:
+    if stopped := holds.stopped(job):
+        if job.status_note != stopped:
+            Job.objects.filter(pk=job.pk, status=Status.QUEUED).update(status_note=stopped)
+        return
     if is_local(job):
         if not _claim_slot(job):
             return
@@ -308,6 +349,8 @@ def _bring_home(job: Job, lease: Lease) -> None:
     journal.checkpoints_look(job)
     if job.done_steps != before and job.status == Status.RUNNING:
         _apply_rules(job)
+    if job.status == Status.RUNNING:
+        _watch_money(job)
 
 
 def _apply_rules(job: Job) -> None:
@@ -317,7 +360,20 @@ def _apply_rules(job: Job) -> None:
     cost = costs.job_cost(job)
     spent = None if cost is None else float(cost) - float(job.process.get("resumed_usd") or 0.0)
     reason = alarms.stop_reason(steps, job.plan, spent)
-    if reason and job_move(job, Status.PAUSING, reason, level="warn"):
+    if reason:
+        _pause(job, reason)
+
+
+def _watch_money(job: Job) -> None:
+    """Pause when what is held is used up. Where that comes sooner than the next look, another look is taken in time."""
+    if reason := holds.stop_reason(job):
+        _pause(job, reason)
+    elif (seconds := holds.seconds_until_used_up(job)) is not None and seconds < LOOK_SECONDS:
+        queue(tasks.job_sync, job.pk, countdown=max(seconds, 0.2))
+
+
+def _pause(job: Job, reason: str) -> None:
+    if job_move(job, Status.PAUSING, reason, level="warn"):
         _obey(job)
 
 

@@ -36,3 +36,10 @@ def job_credit(job_id: int) -> None:
     from jobs import services
 
     services.job_credit(job_id=job_id)
+
+
+@shared_task
+def storage_charge() -> None:
+    from jobs import storage
+
+    storage.storage_charge()

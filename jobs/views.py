@@ -147,7 +147,8 @@ def job_pause(request: TeamRequest, public_id: str) -> HttpResponse:
 @require_POST
 def job_resume(request: TeamRequest, public_id: str) -> HttpResponse:
     job = services.job_resume(actor=request.actor, job=selectors.job_get(team=request.actor.team, public_id=public_id))
-    messages.success(request, "Resumed; it goes on from its newest checkpoint.")
+    waits = job.status == "paused"
+    messages.success(request, job.status_note if waits else "Resumed; it goes on from its newest checkpoint.")
     return redirect_to(request, _address(request, job))
 
 

@@ -21,8 +21,10 @@ app.conf.beat_schedule = {
         "options": {"expires": 15.0},
     },
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
+    "storage-charge": {"task": "jobs.tasks.storage_charge", "schedule": 3600.0, "options": {"expires": 3600.0}},
 }
 app.conf.task_routes = {
+    "jobs.tasks.storage_charge": {"queue": "default"},
     "jobs.tasks.job_credit": {"queue": "rollouts"},  # takes seconds of work, so it stays out of the way of job_sync
     "jobs.rollouts.tasks.*": {"queue": "rollouts"},
     "jobs.tasks.*": {"queue": "training"},

@@ -17,6 +17,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: "browser" in item.path.parts)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _ledger_may_be_emptied_between_tests():
+    """Tests that commit leave rows behind, and the ledger refuses to lose any: its guards rest while it is emptied."""
+    from django.db import connection
+    from django.test import TransactionTestCase
+
+    from rftstudio.usage.guards import guards_drop, guards_set
+
+    empty = TransactionTestCase._fixture_teardown
+
+    def teardown(case) -> None:
+        guards_drop(connection)
+        try:
+            empty(case)
+        finally:
+            guards_set(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)
+        yield
+
+
 @pytest.fixture
 def team(db):
     return TeamFactory(name="Duty desk", slug="duty-desk")

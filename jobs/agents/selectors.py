@@ -58,6 +58,11 @@ def model_key(model: ModelEndpoint) -> str:
     return unseal(model.api_key_sealed) or ""
 
 
+def model_subject(model: ModelEndpoint) -> str:
+    """Under which name the model stands in the price list: a local one has no name but ours."""
+    return model.name if model.kind == ModelEndpoint.Kind.LOCAL else model.model
+
+
 def tool_spec(tool: Tool) -> ToolSpec:
     """The tool as it stands now, with its headers in the clear."""
     return ToolSpec(

@@ -12,7 +12,7 @@ from datasets.models import DatasetVersion, Item
 from graders.models import GraderVersion
 from graders.services import grader_compiled
 from jobs.agents.models import AgentVersion, ModelEndpoint
-from jobs.evaluations import gaming, selectors
+from jobs.evaluations import costs, gaming, selectors
 from jobs.evaluations.metrics import compute_metrics
 from jobs.evaluations.models import Evaluation
 from jobs.rollouts import services as rollout_services
@@ -78,7 +78,7 @@ def evaluation_start(
     seed: int = 0,
     policy_label: str = "",
 ) -> Evaluation:
-    """Order n rollouts for each item of a split and queue them."""
+    """Hold the money, order n rollouts for each item of a split and queue them."""
     check_can(actor, Permission.EVALUATION_RUN, team=actor.team)
     model = model or agent_version.model
     _check_order(
@@ -120,6 +120,7 @@ def evaluation_start(
         seed=seed,
     )
     evaluation.save()
+    costs.evaluation_hold(actor=actor, evaluation=evaluation, rollouts=len(items) * samples_per_item)
     audit(actor, "evaluation.started", evaluation, items=len(items), samples_per_item=samples_per_item, split=split)
     return evaluation
 
@@ -176,9 +177,16 @@ def _finish(evaluation: Evaluation, status: str, metrics: dict[str, Any], error:
         .first()
     )
     now = timezone.now()
-    ended = Evaluation.objects.filter(pk=evaluation.pk, status__in=selectors.ACTIVE).update(
-        status=status, metrics=metrics, error=error, finished_at=now, started_at=evaluation.started_at or started or now
-    )
+    with transaction.atomic():
+        ended = Evaluation.objects.filter(pk=evaluation.pk, status__in=selectors.ACTIVE).update(
+            status=status,
+            metrics=metrics,
+            error=error,
+            finished_at=now,
+            started_at=evaluation.started_at or started or now,
+        )
+        if ended:
+            costs.evaluation_release(evaluation)
     if ended:
         evaluation.refresh_from_db()
         Evaluation.objects.filter(pk=evaluation.pk).update(readiness=selectors.readiness_of(evaluation))
@@ -191,9 +199,13 @@ def evaluations_settle() -> int:
     count = 0
     for evaluation in selectors.evaluations_unsettled():
         try:
-            count += evaluation_settle(evaluation=evaluation)
+            if evaluation_settle(evaluation=evaluation):
+                count += 1
+            elif reason := costs.stop_reason(evaluation):
+                count += _stop(evaluation, reason)
         except Exception:
             logger.exception("Evaluation %s could not be settled", evaluation.public_id)
+    costs.release_forgotten()
     return count
 
 
@@ -202,10 +214,14 @@ def evaluation_cancel(*, actor: Actor, evaluation: Evaluation) -> Evaluation:
     check_can(actor, Permission.EVALUATION_RUN, team=evaluation.team)
     if evaluation.status not in selectors.ACTIVE:
         raise Conflict(f"Evaluation {evaluation.number} has ended ({evaluation.status}); there is nothing to cancel.")
+    if _stop(evaluation, f"Cancelled by {actor.name}."):
+        audit(actor, "evaluation.cancelled", evaluation, ended=evaluation.metrics["rollouts"])
+    return evaluation
+
+
+def _stop(evaluation: Evaluation, reason: str) -> bool:
+    """End what is open, sum up what has ended."""
     rollout_services.batch_cancel(batch=evaluation.batch)
     rows = selectors.batch_rows(evaluation.batch)
     metrics = compute_metrics(rows, pass_threshold=evaluation.pass_threshold)
-    with transaction.atomic():
-        if _finish(evaluation, Status.CANCELLED, metrics, f"Cancelled by {actor.name}."):
-            audit(actor, "evaluation.cancelled", evaluation, ended=metrics["rollouts"])
-    return evaluation
+    return _finish(evaluation, Status.CANCELLED, metrics, reason)

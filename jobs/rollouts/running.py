@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from graders.services import grader_compiled
 from jobs.agents.models import ModelEndpoint
-from jobs.agents.selectors import model_key, toolspecs
+from jobs.agents.selectors import model_key, model_subject, toolspecs
 from jobs.agents.tools.types import limits_from
 from jobs.rollouts import claims
 from jobs.rollouts.bulk import insert
@@ -24,7 +24,7 @@ from jobs.rollouts.policies.openai_chat import OpenAIChatPolicy
 from jobs.rollouts.policies.openai_responses import OpenAIResponsesPolicy
 from jobs.rollouts.storing import rollout_values, step_rows
 from rftstudio.core.outbound import OutboundClient, allowed_hosts
-from rftstudio.usage.models import Unit
+from rftstudio.usage.models import Category, Unit
 from rftstudio.usage.services import Usage, usage_record_many
 
 log = logging.getLogger(__name__)
@@ -177,18 +177,25 @@ def outcomes_store(batch: RolloutBatch, outcomes: list[Outcome]) -> int:
 def _usages(batch: RolloutBatch, row: Rollout, outcome: Outcome) -> list[Usage]:
     """Tokens of the policy and of model graders, keyed so that storing twice counts once."""
     trajectory = outcome.trajectory
-    subject = batch.model.name if batch.model.kind == ModelEndpoint.Kind.LOCAL else batch.model.model
+    subject = model_subject(batch.model)
     counted = [
-        (f"{row.public_id}:in", Unit.INPUT_TOKEN, subject, trajectory.input_tokens),
-        (f"{row.public_id}:out", Unit.OUTPUT_TOKEN, subject, trajectory.output_tokens),
+        (f"{row.public_id}:in", Unit.INPUT_TOKEN, subject, trajectory.input_tokens, ""),
+        (f"{row.public_id}:out", Unit.OUTPUT_TOKEN, subject, trajectory.output_tokens, ""),
     ]
     for model, used in (outcome.grade.get("usage") or {}).items():
         key = f"{row.public_id}:grade:{model}"[:150]
         written = used.get("completion_tokens", used.get("output_tokens", 0))
         read = used.get("prompt_tokens", used.get("input_tokens", 0))
-        counted += [(f"{key}:in", Unit.INPUT_TOKEN, model, read), (f"{key}:out", Unit.OUTPUT_TOKEN, model, written)]
+        counted += [
+            (f"{key}:in", Unit.INPUT_TOKEN, model, read, Category.JUDGE),
+            (f"{key}:out", Unit.OUTPUT_TOKEN, model, written, Category.JUDGE),
+        ]
     now = timezone.now()
-    return [Usage(key, unit, name, quantity, now, batch.source) for key, unit, name, quantity in counted if quantity]
+    return [
+        Usage(key, unit, name, quantity, now, batch.source, category)
+        for key, unit, name, quantity, category in counted
+        if quantity
+    ]
 
 
 def _cost(row: Rollout, dollars: dict[str, Decimal | None]) -> Decimal | None:

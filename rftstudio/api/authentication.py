@@ -17,11 +17,11 @@ class ApiKeyAuthentication(authentication.BaseAuthentication):
         header = authentication.get_authorization_header(request).decode("latin-1")
         if not header.startswith("Bearer "):
             return None
-        key = ApiKey.objects.select_related("team").filter(digest=hash_key(header[7:].strip())).first()
+        key = ApiKey.objects.select_related("team", "acts_as").filter(digest=hash_key(header[7:].strip())).first()
         if key is None or not key.is_usable:
             raise exceptions.AuthenticationFailed("Incorrect API key provided.")
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
-        actor = Actor(team=key.team, role=key.role, api_key=key)
+        actor = Actor(team=key.team, role=key.role, user=key.acts_as, api_key=key)
         return KeyUser(actor), actor
 
 

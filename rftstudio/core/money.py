@@ -1,21 +1,20 @@
 """Money: Decimal USD. Parsing that refuses what is not plain money, and formatting for people."""
 
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+import re
+from decimal import ROUND_HALF_UP, Decimal
 
 from rftstudio.core.errors import UserError
 
 CENT = Decimal("0.01")
+_PLAIN = re.compile(r"[0-9]{1,10}(\.[0-9]{1,2})?")
 
 
 def parse_usd(text: str, *, where: str = "amount") -> Decimal:
-    """Positive dollars with at most two decimals; anything else is a UserError naming the field."""
-    try:
-        value = Decimal(text.strip())
-    except InvalidOperation as exc:
-        raise UserError(f"{text!r} is not an amount.", where=where, fix="Write dollars as 12 or 12.50.") from exc
-    if not value.is_finite() or value <= 0 or value != value.quantize(CENT) or value >= Decimal("1e10"):
+    """Positive dollars with at most two decimals, in plain digits; anything else is a UserError naming the field."""
+    plain = text.strip()
+    if not _PLAIN.fullmatch(plain) or not Decimal(plain):
         raise UserError(f"{text!r} is not an amount.", where=where, fix="Write dollars above zero, as 12 or 12.50.")
-    return value.quantize(CENT)
+    return Decimal(plain).quantize(CENT)
 
 
 def show_usd(value: Decimal | None) -> str:

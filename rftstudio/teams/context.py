@@ -3,8 +3,9 @@
 from django.http import HttpRequest
 
 from rftstudio.teams import selectors
+from rftstudio.teams.permissions import Permission, can
 
-_TEAM_PAGES = {"home": "home", "key-list": "keys", "key-new": "keys", "member-list": "members"}
+_TEAM_PAGES = {"home": "home", "key-list": "keys", "key-new": "keys", "member-list": "members", "audit-list": "members"}
 
 
 def team_context(request: HttpRequest) -> dict:
@@ -13,7 +14,13 @@ def team_context(request: HttpRequest) -> dict:
         return {}
     # A fragment has no rail, so it need not ask which teams to offer.
     teams = selectors.team_list(user=request.user) if not getattr(request, "htmx", False) else []
-    return {"actor": actor, "team": actor.team, "teams": teams, "place": _place(request)}
+    return {
+        "actor": actor,
+        "team": actor.team,
+        "teams": teams,
+        "place": _place(request),
+        "sees_money": can(actor, Permission.COST_VIEW),
+    }
 
 
 def _place(request: HttpRequest) -> str:

@@ -16,6 +16,7 @@ class User(AbstractUser):
 
     username = None
     email = models.EmailField(unique=True)
+    is_service = models.BooleanField(default=False, help_text="A service account: owns keys, cannot log in.")
     theme = models.CharField(max_length=8, default="", blank=True, help_text="light, dark, or empty for the system's.")
 
     USERNAME_FIELD = "email"
@@ -76,6 +77,19 @@ class ApiKey(Timestamped):
     role = models.CharField(max_length=16, choices=Role.choices, default=Role.ENGINEER)
     hint = models.CharField(max_length=12, help_text="The last four characters, to tell keys apart.")
     digest = models.CharField(max_length=64, unique=True)
+    scopes = models.JSONField(
+        default=list, blank=True, help_text="Rights that the key is narrowed to; empty: all of its role."
+    )
+    budget_usd = models.DecimalField(
+        max_digits=12,
+        decimal_places=2,
+        null=True,
+        blank=True,
+        help_text="Dollars a month; empty: the team's quota only.",
+    )
+    acts_as = models.ForeignKey(
+        User, null=True, blank=True, on_delete=models.PROTECT, related_name="+", help_text="Its service account."
+    )
     created_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.SET_NULL)
     last_used_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -89,6 +103,34 @@ class ApiKey(Timestamped):
     def is_usable(self) -> bool:
         now = timezone.now()
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
+
+
+class Invitation(Timestamped):
+    """A link by which a person joins a team. Only its hash is stored; it works once, and for some days."""
+
+    public_id = PublicIdField("invite-")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="invitations")
+    email = models.EmailField()
+    role = models.CharField(max_length=16, choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True)
+    invited_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    @property
+    def is_open(self) -> bool:
+        return self.accepted_at is None and self.revoked_at is None and self.expires_at > timezone.now()
+
+
+class UserSession(models.Model):
+    """Where a person is logged in, so that they can see it and end it."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sessions")
+    session_key = models.CharField(max_length=40, unique=True)
+    address = models.GenericIPAddressField(null=True, blank=True)
+    agent = models.CharField(max_length=200, blank=True, help_text="What the browser called itself.")
+    created_at = models.DateTimeField(auto_now_add=True)
 
 
 class TeamOwned(Timestamped):

@@ -39,8 +39,22 @@ RIGHTS: dict[str, set[Permission]] = {
 }
 
 
+#: What a key may be narrowed to. It never manages members or other keys, nor approves money.
+KEY_RIGHTS = tuple(
+    right
+    for right in Permission
+    if right not in {Permission.KEY_MANAGE, Permission.TEAM_MANAGE, Permission.BUDGET_APPROVE}
+)
+
+
 def can(actor: Actor, permission: Permission) -> bool:
-    return actor.is_system or permission in RIGHTS.get(actor.role, set())
+    if actor.is_system:
+        return True
+    if actor.api_key is not None:
+        scopes = actor.api_key.scopes
+        if permission not in KEY_RIGHTS or (scopes and permission not in scopes):
+            return False
+    return permission in RIGHTS.get(actor.role, set())
 
 
 def check_can(actor: Actor, permission: Permission, *, team: Team) -> None:
@@ -48,6 +62,11 @@ def check_can(actor: Actor, permission: Permission, *, team: Team) -> None:
     if actor.team.pk != team.pk:
         raise NotFound("There is nothing at this address.")
     if not can(actor, permission):
+        if actor.api_key is not None and permission in RIGHTS.get(actor.role, set()):
+            raise NotAllowed(
+                f"This key may not do this ({permission.replace('_', ' ')}).",
+                fix="Use a key that was not narrowed, or ask an owner of the team.",
+            )
         who = ", ".join(role for role, rights in RIGHTS.items() if permission in rights)
         raise NotAllowed(
             f"Your role may not do this ({permission.replace('_', ' ')}).",

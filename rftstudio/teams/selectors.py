@@ -1,8 +1,14 @@
-"""Reads about teams and who may act in them."""
+"""Reads about teams, who may act in them, and what they did."""
+
+from collections.abc import Mapping
+from datetime import date
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.actor import Actor
-from rftstudio.teams.models import ApiKey, Membership, Team, User
+from rftstudio.teams.models import ApiKey, AuditEvent, Invitation, Membership, Team, User
 
 
 def actor_get(*, user: User, slug: str) -> Actor:
@@ -11,6 +17,55 @@ def actor_get(*, user: User, slug: str) -> Actor:
     if membership is None:
         raise NotFound("There is nothing at this address.")
     return Actor(team=membership.team, role=membership.role, user=user)
+
+
+def membership_get(*, team: Team, member_id: int) -> Membership:
+    found = Membership.objects.filter(team=team, pk=member_id).select_related("user", "team").first()
+    if found is None:
+        raise NotFound("There is nothing at this address.")
+    return found
+
+
+def service_account_list(*, team: Team) -> list[User]:
+    return list(User.objects.filter(memberships__team=team, is_service=True).order_by("first_name"))
+
+
+def invitation_list(*, team: Team) -> list[Invitation]:
+    """Those that still wait, newest first."""
+    rows = Invitation.objects.filter(team=team, accepted_at=None, revoked_at=None, expires_at__gt=timezone.now())
+    return list(rows.select_related("invited_by").order_by("-id"))
+
+
+def invitation_get(*, team: Team, public_id: str) -> Invitation:
+    found = Invitation.objects.filter(team=team, public_id=public_id).select_related("team").first()
+    if found is None:
+        raise NotFound("There is nothing at this address.")
+    return found
+
+
+AUDIT_FILTERS = ("verb", "who", "object", "from", "to")
+
+
+def audit_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[AuditEvent]:
+    """Who did what, newest first. Page it by `before=<id>`."""
+    rows = AuditEvent.objects.filter(team=team).select_related("user", "api_key")
+    if verb := query.get("verb"):
+        rows = rows.filter(verb__startswith=verb)
+    if who := query.get("who"):
+        rows = rows.filter(Q(user__email__icontains=who) | Q(api_key__name__icontains=who))
+    if thing := query.get("object"):
+        rows = rows.filter(object_id=thing)
+    for name, lookup in (("from", "created_at__date__gte"), ("to", "created_at__date__lte")):
+        if (day := _day(query.get(name, ""))) is not None:
+            rows = rows.filter(**{lookup: day})
+    return rows.order_by("-id")
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def team_list(*, user: User) -> list[Team]:
@@ -29,7 +84,7 @@ def member_list(*, team: Team) -> list[Membership]:
 
 def api_key_list(*, team: Team) -> list[ApiKey]:
     """Usable keys first, then the revoked ones; newest first in each."""
-    keys = list(ApiKey.objects.filter(team=team).select_related("created_by").order_by("-id"))
+    keys = list(ApiKey.objects.filter(team=team).select_related("created_by", "acts_as").order_by("-id"))
     return sorted(keys, key=lambda key: not key.is_usable)
 
 

@@ -1,8 +1,7 @@
-"""Log-in, team home, members, keys, theme."""
+"""Team home, keys, theme."""
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,13 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from rftstudio.core.errors import UserError
 from rftstudio.teams import selectors, services
-from rftstudio.teams.forms import ApiKeyForm, LogInForm
+from rftstudio.teams.forms import ApiKeyForm
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, team_view
-
-log_in = LoginView.as_view(
-    template_name="teams/log_in.html", authentication_form=LogInForm, redirect_authenticated_user=True
-)
 
 
 @login_required
@@ -36,23 +31,18 @@ def home(request: TeamRequest) -> HttpResponse:
     return render(request, "teams/home.html", {"members": len(selectors.member_list(team=request.actor.team))})
 
 
-@team_view
-@require_GET
-def member_list(request: TeamRequest) -> HttpResponse:
-    return render(request, "teams/member_list.html", {"members": selectors.member_list(team=request.actor.team)})
-
-
 @never_cache  # the answer to a POST shows a secret once
 @team_view
 @require_http_methods(["GET", "POST"])
 def key_list(request: TeamRequest) -> HttpResponse:
     check_can(request.actor, Permission.VIEW, team=request.actor.team)
-    form = ApiKeyForm(request.POST or None)
+    accounts = selectors.service_account_list(team=request.actor.team)
+    form = ApiKeyForm(request.POST or None, accounts=accounts)
     secret = ""
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
             _, secret = services.api_key_create(actor=request.actor, **form.cleaned_data)
-            form = ApiKeyForm()
+            form = ApiKeyForm(accounts=accounts)
     context = {
         "form": form,
         "keys": selectors.api_key_list(team=request.actor.team),

@@ -1,0 +1,270 @@
+"""What the pages of costs read: spend by day and by what it was for, forecast, quotas with their use, ledger lines."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from math import sqrt
+from statistics import fmean, stdev
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from rftstudio.teams.models import ApiKey, Team, User
+from rftstudio.usage import periods, scopes, selectors
+from rftstudio.usage.models import Category, LedgerLine, MonthSum, Quota, Reservation
+from rftstudio.usage.periods import Period
+
+BY = {"category": "by purpose", "job": "by job", "model": "by model", "member": "by member"}
+#: Series that are drawn on their own; the rest is one more.
+MOST_SERIES = 5
+OTHER = "other"
+_KEYS = {
+    "team": ("team_id",),
+    "category": ("category",),
+    "job": ("batch_source",),
+    "model": ("subject",),
+    "member": ("user_id", "api_key_id"),
+}
+NEAR = 0.8
+
+
+@dataclass
+class SpendRow:
+    """One line of the table: what it was for, in all and by category. `query` finds its ledger lines."""
+
+    key: tuple
+    label: str
+    query: str
+    usd: Decimal = Decimal(0)
+    by_day: dict[date, Decimal] = field(default_factory=dict)
+    by_category: dict[str, Decimal] = field(default_factory=dict)
+
+    def add(self, day: date, category: str, usd: Decimal) -> None:
+        self.usd += usd
+        self.by_day[day] = self.by_day.get(day, Decimal(0)) + usd
+        self.by_category[category] = self.by_category.get(category, Decimal(0)) + usd
+
+
+@dataclass(frozen=True)
+class Spend:
+    """Spend of a period, cut into days of the team's calendar; idle days are there, at nothing."""
+
+    period: Period
+    zone: str
+    days: list[date]
+    rows: list[SpendRow]
+
+    @property
+    def usd(self) -> Decimal:
+        return sum((row.usd for row in self.rows), Decimal(0))
+
+    def on(self, day: date) -> Decimal:
+        return sum((row.by_day.get(day, Decimal(0)) for row in self.rows), Decimal(0))
+
+    def by_category(self) -> dict[str, Decimal]:
+        sums: dict[str, Decimal] = {}
+        for row in self.rows:
+            for name, usd in row.by_category.items():
+                sums[name] = sums.get(name, Decimal(0)) + usd
+        return dict(sorted(sums.items(), key=lambda one: -one[1]))
+
+
+def spend_of(*, team: Team | None, period: Period, by: str = "category") -> Spend:
+    """Dearest first. Without team: of all teams, whose days are cut in UTC because each has a calendar of its own."""
+    zone = periods.zone_of(team) if team else ZoneInfo("UTC")
+    start, end = periods.bounds(period.first, period.last, zone)
+    keys = _KEYS[by]
+    lines = LedgerLine.objects.filter(kind__in=LedgerLine.SPEND, at__gte=start, at__lt=end, usd__isnull=False)
+    if team is not None:
+        lines = lines.filter(team=team)
+    sums = (
+        lines.annotate(day=TruncDate("at", tzinfo=zone))
+        .values("day", "category", *[key for key in keys if key != "category"])
+        .annotate(sum=Sum("usd"))
+        .order_by()
+    )
+    rows: dict[tuple, SpendRow] = {}
+    found = list(sums)
+    name = _namer(by, found)
+    for one in found:
+        key = tuple(one[part] for part in keys)
+        if key not in rows:
+            rows[key] = SpendRow(key, *name(key))
+        rows[key].add(one["day"], one["category"], one["sum"].quantize(Decimal("1e-8")))
+    ordered = sorted(rows.values(), key=lambda row: (-row.usd, row.label))
+    return Spend(period, zone.key, periods.days(period.first, period.last), ordered)
+
+
+def _namer(by: str, found: list[dict[str, Any]]):
+    """A function from a key to its words and its query in the ledger."""
+    if by == "category":
+        return lambda key: (str(Category(key[0]).label), f"category={key[0]}")
+    if by == "team":
+        teams = {row.pk: row for row in Team.objects.filter(pk__in={one["team_id"] for one in found})}
+        return lambda key: (str(teams[key[0]]), "")
+    if by == "model":
+        return lambda key: (key[0] or OTHER, f"subject={key[0]}")
+    if by == "job":
+        sources = {one["batch_source"] for one in found}
+        labels = dict(Reservation.objects.filter(source__in=sources).values_list("source", "label"))
+        return lambda key: (labels.get(key[0]) or key[0] or "Trials and tests", f"for={key[0]}")
+    users = {user.pk: str(user) for user in User.objects.filter(pk__in={one["user_id"] for one in found} - {None})}
+    keys = {row.pk: row.name for row in ApiKey.objects.filter(pk__in={one["api_key_id"] for one in found} - {None})}
+
+    def member(key: tuple) -> tuple[str, str]:
+        user_id, api_key_id = key
+        if api_key_id is not None:
+            return f"key {keys.get(api_key_id, '')}", f"key={api_key_id}"
+        return users.get(user_id, "nobody in particular"), f"member={user_id or 0}"
+
+    return member
+
+
+def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
+    """The dearest rows, and one more for the rest."""
+    if len(spend.rows) <= most + 1:
+        return spend.rows
+    rest = SpendRow((), f"{len(spend.rows) - most} others", "")
+    for row in spend.rows[most:]:
+        for day, usd in row.by_day.items():
+            rest.add(day, OTHER, usd)
+    return [*spend.rows[:most], rest]
+
+
+def month_spent(*, team: Team, month: date, scope: str = scopes.TEAM) -> Decimal:
+    row = MonthSum.objects.filter(team=team, scope=scope, month=month).first()
+    return row.usd if row else Decimal(0)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What the month will have cost at its end: most likely, and the range of nine in ten."""
+
+    usd: Decimal
+    low: Decimal
+    high: Decimal
+    last: date
+
+
+def forecast_of(*, team: Team, now: datetime | None = None) -> Forecast | None:
+    """From the daily sums of the last four weeks; None while there are fewer than four days to go by."""
+    zone = periods.zone_of(team)
+    today = periods.day_of(now or timezone.now(), zone)
+    month = periods.month_period(today)
+    before = Period("days", today - timedelta(days=28), today - timedelta(days=1))
+    past = spend_of(team=team, period=before)
+    used = [day for day in past.days if past.on(day)]
+    if not used:
+        return None
+    daily = [float(past.on(day)) for day in past.days if day >= used[0]]
+    if len(daily) < 4:
+        return None
+    spent, rest = month_spent(team=team, month=month.first), (month.last - today).days + 1
+    near, spread = fmean(daily) * rest, 1.645 * stdev(daily) * sqrt(rest)
+    cents = [Decimal(str(round(value, 2))) for value in (near, max(near - spread, 0.0), near + spread)]
+    return Forecast(spent + cents[0], spent + cents[1], spent + cents[2], month.last)
+
+
+# -- quotas -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class QuotaLine:
+    """A quota with what is gone of it. `near`: four fifths or more are gone or held."""
+
+    quota: Quota
+    budget: selectors.Budget
+    jobs: int
+    rollouts: int
+
+    @property
+    def near(self) -> bool:
+        return self.budget.share is not None and self.budget.share >= NEAR
+
+
+def quota_lines(*, team: Team) -> list[QuotaLine]:
+    """The team's first, then members and keys, then single jobs."""
+    order = {"team": 0, "member": 1, "key": 2, "job": 3}
+    quotas = Quota.objects.filter(team=team).select_related("user", "api_key", "team")
+    return [_quota_line(team, quota) for quota in sorted(quotas, key=lambda one: order[one.scope.partition(":")[0]])]
+
+
+def _quota_line(team: Team, quota: Quota) -> QuotaLine:
+    jobs = selectors.reservations_open(team=team, scope=quota.scope).filter(kind=Reservation.Kind.JOB)
+    rollouts = selectors.rollouts_today(team=team, scope=quota.scope) if quota.rollouts_day is not None else 0
+    budget = selectors.budget_get(team=team, scope=quota.scope, quota=quota)
+    return QuotaLine(quota, budget, jobs.count() if quota.jobs_at_once is not None else 0, rollouts)
+
+
+def near_limits() -> list[QuotaLine]:
+    """Over all teams: whose money is nearly gone, the worst first."""
+    quotas = Quota.objects.filter(usd_month__isnull=False).exclude(scope__startswith="job:")
+    lines = [_quota_line(quota.team, quota) for quota in quotas.select_related("team", "user", "api_key")]
+    return sorted((line for line in lines if line.near), key=lambda line: -(line.budget.share or 0))
+
+
+def held_counts(*, team: Team) -> dict[str, int]:
+    """How many jobs and evaluations hold money or a place."""
+    rows = selectors.reservations_open(team=team).values("kind").annotate(n=Count("id")).order_by()
+    return {row["kind"]: row["n"] for row in rows}
+
+
+# -- ledger -----------------------------------------------------------------------------------------------------------
+
+FILTERS = ("for", "kind", "category", "subject", "member", "key", "unpriced", "day", "month", "year", "from", "to")
+
+
+def ledger_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[LedgerLine]:
+    """Lines as filtered, the newest written first. Page it by `before=<id>`: what is added meanwhile shifts nothing."""
+    rows = LedgerLine.objects.filter(team=team).select_related("reservation", "user", "api_key", "corrects")
+    if wanted := query.get("for"):
+        rows = rows.filter(batch_source=wanted)
+    if wanted := query.get("kind"):
+        rows = rows.filter(kind=wanted)
+    if wanted := query.get("category"):
+        rows = rows.filter(category=wanted)
+    if wanted := query.get("subject"):
+        rows = rows.filter(subject=wanted)
+    if query.get("unpriced"):
+        rows = rows.filter(kind=LedgerLine.Kind.SPENT, usd=None)
+    rows = _of_person(rows, query)
+    if any(query.get(name) for name in ("day", "month", "year", "from")):
+        zone = periods.zone_of(team)
+        period = periods.period_of(query, periods.day_of(timezone.now(), zone))
+        start, end = periods.bounds(period.first, period.last, zone)
+        rows = rows.filter(at__gte=start, at__lt=end)
+    return rows.order_by("-id")
+
+
+def _of_person(rows: QuerySet[LedgerLine], query: Mapping[str, str]) -> QuerySet[LedgerLine]:
+    member, key = query.get("member", ""), query.get("key", "")
+    if member == "0":
+        return rows.filter(user=None, api_key=None)
+    if member.isascii() and member.isdigit():
+        rows = rows.filter(user_id=int(member[:18]))
+    if key.isascii() and key.isdigit():
+        rows = rows.filter(api_key_id=int(key[:18]))
+    return rows
+
+
+def unpriced_subjects(*, team: Team | None = None) -> list[dict[str, Any]]:
+    """What was counted without a price and still has none, by unit and subject."""
+    rows = LedgerLine.objects.filter(kind=LedgerLine.Kind.SPENT, usd=None, corrections=None)
+    if team is not None:
+        rows = rows.filter(team=team)
+    return list(
+        rows.values("unit", "subject").annotate(lines=Count("id"), quantity=Sum("quantity")).order_by("-lines")[:20]
+    )
+
+
+def spend_of_teams(*, period: Period) -> list[tuple[Team, Decimal, Decimal, Decimal | None]]:
+    """For each team what it spent in a month of its own calendar, holds now, and may spend; dearest first."""
+    sums = dict(MonthSum.objects.filter(scope=scopes.TEAM, month=period.first).values_list("team_id", "usd"))
+    limits = dict(Quota.objects.filter(scope=scopes.TEAM).values_list("team_id", "usd_month"))
+    teams = Team.objects.filter(Q(pk__in=sums) | Q(pk__in=limits) | Q(pk__in=Reservation.objects.values("team")))
+    rows = [(team, sums.get(team.pk, Decimal(0)), selectors.held_usd(team=team), limits.get(team.pk)) for team in teams]
+    return sorted(rows, key=lambda row: -row[1])

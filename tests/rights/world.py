@@ -1,0 +1,71 @@
+"""One team with one of everything that an address can name."""
+
+from decimal import Decimal
+
+from django.utils import timezone
+
+from datasets.labelling.services import task_create
+from jobs.agents.models import Tool
+from jobs.models import Checkpoint, Job
+from rftstudio.teams import services as teams
+from rftstudio.teams.models import Membership, UserSession
+from rftstudio.usage.models import Approval
+from rftstudio.usage.services import usage_record
+from tests.conftest import actor_in
+from tests.datasets.helpers import import_bytes, jsonl, row
+from tests.factories.agents import ToolFactory
+from tests.factories.rollouts import LOOK, steps_for
+from tests.factories.studio import ready_baseline_of
+
+FIELDS = [{"name": "right", "label": "Is it right?", "kind": "choice", "required": True,
+           "options": [{"value": "Yes", "label": "Yes", "key": "y"}, {"value": "No", "label": "No", "key": "n"}]}]  # fmt: skip
+
+
+def world_of(team) -> dict[str, object]:
+    """The ids of the things, by the names that the rules use."""
+    owner, engineer, other = actor_in(team, "owner"), actor_in(team, "engineer"), actor_in(team, "viewer")
+    draft = import_bytes(engineer, jsonl(*(row(f"Question {n}?") for n in range(3))) + b"{broken\n", name="Draft")
+    task = task_create(
+        actor=engineer, name="Right?", fields=FIELDS, version=draft,
+        annotators=list(team.members.all()), adjudicators=list(team.members.all()),
+    )  # fmt: skip
+    baseline = ready_baseline_of(engineer)
+    rollout = baseline.batch.rollouts.order_by("id").first()
+    steps_for(rollout, [[LOOK], "120"])
+    job = Job.objects.create(team=team, number=1, baseline=baseline, base_model=baseline.model, status="queued")
+    tool: Tool = ToolFactory(team=team)
+    key, _ = teams.api_key_create(actor=owner, name="nightly")
+    invitation, _ = teams.member_invite(actor=owner, email=f"new@{team.slug}.example", role="viewer")
+    line = usage_record(
+        team=team, source=f"{team.slug}/1", unit="training_second", subject="trl", quantity=1, at=timezone.now()
+    )
+    approval = Approval.objects.create(team=team, source=job.public_id, label="Job 1", amount_usd=Decimal(1))
+    return {
+        "member": Membership.objects.get(team=team, user=other.user).pk,
+        "key": key.public_id,
+        "invitation": invitation.public_id,
+        "session": UserSession.objects.create(user=owner.user, session_key=f"{team.slug}-session").pk,
+        "line": line.pk,
+        "approval": approval.public_id,
+        "file": draft.source_file.public_id if draft.source_file else draft.imports.first().source_file.public_id,
+        "draft": draft.public_id,
+        "version": baseline.dataset_version.public_id,
+        "problem": draft.problems.first().pk,
+        "task": task.public_id,
+        "entry": 0,
+        "grader": baseline.grader_version.grader.public_id,
+        "tool": tool.public_id,
+        "model": baseline.model.public_id,
+        "model_name": baseline.model.name,
+        "agent": baseline.agent_version.agent.public_id,
+        "anchor": rollout.pk,
+        "rollout": rollout.public_id,
+        "evaluation": baseline.public_id,
+        "job": job.public_id,
+        "checkpoint": Checkpoint.objects.create(team=team, job=job, step_number=1, path="gone").public_id,
+        "dataset": draft.dataset.public_id,
+        "zero": 0,
+        "one": 1,
+        "jsonl": "jsonl",
+        "nonsense": "no-such-thing",
+    }
