@@ -16,9 +16,8 @@ from graders.network import judge_names
 from graders.sample_sources import Choice, version_choices, version_chosen
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
-from graders.trials import is_costly
 from graders.types import Problem
-from graders.validation import children, grader_problems, has_errors
+from graders.validation import children, grader_problems, has_errors, is_costly
 from rftstudio.teams.permissions import Permission, can
 
 SAMPLE_CHIPS = (

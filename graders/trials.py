@@ -17,13 +17,13 @@ from graders.models import GraderVersion
 from graders.sample_sources import StoredSample
 from graders.services import draft_compiled, grader_compiled
 from graders.types import Grade, Sample
+from graders.validation import is_costly
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 
 SET_SECONDS = 20.0
 TEST_SOURCE = "grader-test"
-COSTLY = {"score_model", "label_model", "endpoint"}
 
 
 @dataclass(frozen=True)
@@ -93,15 +93,6 @@ class SetTrial:
         """Places whose reward differs from the published version's by more than 0.1."""
         pairs = enumerate(zip(self.rewards, self.before, strict=False))
         return [at for at, (now, old) in pairs if (now is None) != (old is None) or abs((now or 0) - (old or 0)) > 0.1]
-
-
-def is_costly(config: Any) -> bool:
-    """Whether a test calls a judge or a server outside, and so is not run while someone types."""
-    if not isinstance(config, dict):
-        return False
-    inner = config.get("graders")
-    children = [*(inner.values() if isinstance(inner, dict) else []), config.get("grader")]
-    return config.get("type") in COSTLY or any(is_costly(child) for child in children)
 
 
 def trial_run(

@@ -17,7 +17,8 @@ from graders.sample_sources import StoredSample, field_samples, item_at, stored_
 from graders.secrets import seal_config
 from graders.selectors import grader_get
 from graders.services import draft_compiled
-from graders.trials import SetTrial, is_costly, set_run
+from graders.trials import SetTrial, set_run
+from graders.validation import is_costly
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 

@@ -6,6 +6,7 @@ from typing import Any
 from graders.failures import Ungraded
 from graders.formula import FUNCTIONS, NAME, Formula, FormulaError, formula_errors
 from graders.kinds.base import Config, Field, Kind, Scorer, Workshop
+from graders.kinds.together import graded_together
 from graders.types import Grade, Problem, Sample
 
 
@@ -18,8 +19,7 @@ def compile_multi(config: Config, workshop: Workshop) -> Scorer:
         whole = Grade(None)
         values: dict[str, float] = {}
         said: list[str] = []
-        for name, part in parts.items():
-            grade = part.grade(item, sample, trace_id)
+        for name, grade in graded_together(parts, item, sample, trace_id).items():
             whole.sub_rewards[name] = grade.reward
             whole.parts[name] = grade
             _merge(whole, grade)
