@@ -2,9 +2,8 @@
 
 from datasets.models import DatasetVersion
 from graders.sample_sources import StoredSample
-from jobs.rollouts.engine.sample import sample_of
-from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
 from jobs.rollouts.models import Rollout
+from jobs.rollouts.stored import stored_sample
 from rftstudio.teams.models import Team
 
 
@@ -22,33 +21,12 @@ def stored_samples(
 
 
 def _stored(row: Rollout) -> StoredSample:
-    agent, grader = row.batch.agent_version, row.batch.grader_version
+    grader = row.batch.grader_version
     return StoredSample(
         id=row.public_id,
         item_key=row.group_key,
         item=row.item.data,
-        sample=sample_of(_trajectory(row), agent.response_format if agent else None),
+        sample=stored_sample(row),
         reward=row.reward,
         grader_version=grader.public_id if grader else "",
     )
-
-
-def _trajectory(row: Rollout) -> Trajectory:
-    steps = [
-        StepRecord(
-            index=step.index,
-            text=step.text,
-            reasoning=step.reasoning,
-            tool_calls=[_call(call) for call in step.tool_calls],
-            finish_reason=step.finish_reason,
-            input_tokens=step.input_tokens,
-            output_tokens=step.output_tokens,
-        )
-        for step in sorted(row.steps.all(), key=lambda step: step.index)
-    ]
-    return Trajectory(steps=steps, stop_reason=row.stop_reason, answer=row.answer)
-
-
-def _call(call: dict) -> ToolCallRecord:
-    known = ("id", "name", "arguments", "result", "is_error", "milliseconds", "notes")
-    return ToolCallRecord(**{key: call[key] for key in known if key in call})

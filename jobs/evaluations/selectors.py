@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
@@ -274,6 +274,12 @@ def item_tags(evaluation: Evaluation) -> dict[str, dict[str, str]]:
         if len(set(values.values())) in TAG_VALUES and len(set(values.values())) <= max(2, len(values) // 2)
     }
     return dict(sorted(kept.items(), key=lambda pair: (pair[0] not in TAG_NAMES, pair[0])))
+
+
+def evaluations_regraded() -> QuerySet[Evaluation]:
+    """Ended evaluations whose rollouts meanwhile have the rewards of another grader version."""
+    rows = Evaluation.objects.exclude(status__in=ACTIVE).exclude(grader_version=F("batch__grader_version"))
+    return rows.filter(batch__grader_version__isnull=False).select_related("batch__grader_version").order_by("id")
 
 
 def evaluations_unsettled() -> QuerySet[Evaluation]:

@@ -186,9 +186,36 @@ def _finish(evaluation: Evaluation, status: str, metrics: dict[str, Any], error:
     return bool(ended)
 
 
+def evaluation_follow_batch(*, evaluation: Evaluation) -> bool:
+    """Sum up again what was re-graded: the new rewards were adopted below, where nobody knows of evaluations."""
+    batch, status = evaluation.batch, evaluation.status
+    metrics = compute_metrics(selectors.batch_rows(batch), pass_threshold=batch.pass_threshold)
+    if status != Status.CANCELLED:
+        status = Status.SUCCEEDED if metrics["graded"] else Status.FAILED
+    moved = Evaluation.objects.filter(pk=evaluation.pk, grader_version=evaluation.grader_version_id).update(
+        grader_version=batch.grader_version,
+        pass_threshold=batch.pass_threshold,
+        metrics=metrics,
+        status=status,
+        error="" if status == Status.SUCCEEDED else evaluation.error,
+    )
+    evaluation.refresh_from_db()
+    if moved:
+        if (tricks := _gaming(evaluation)) is not None:
+            evaluation.metrics["gaming"] = tricks
+            Evaluation.objects.filter(pk=evaluation.pk).update(metrics=evaluation.metrics)
+        Evaluation.objects.filter(pk=evaluation.pk).update(readiness=selectors.readiness_of(evaluation))
+    return bool(moved)
+
+
 def evaluations_settle() -> int:
     """Finish every evaluation that is ready. One that breaks does not hold up the others."""
     count = 0
+    for evaluation in selectors.evaluations_regraded():
+        try:
+            evaluation_follow_batch(evaluation=evaluation)
+        except Exception:
+            logger.exception("Evaluation %s could not follow its re-graded rollouts", evaluation.public_id)
     for evaluation in selectors.evaluations_unsettled():
         try:
             count += evaluation_settle(evaluation=evaluation)
