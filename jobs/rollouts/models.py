@@ -265,3 +265,8 @@ class RegradeResult(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "rollout"], name="regrade_once_per_rollout")]
         indexes = [models.Index(fields=["run", "status"]), models.Index(fields=["run", "is_changed"])]
+
+    @property
+    def change(self) -> float | None:
+        """Now minus before; None where either is ungraded."""
+        return None if self.reward is None or self.old_reward is None else self.reward - self.old_reward

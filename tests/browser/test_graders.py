@@ -1,6 +1,7 @@
-"""The grader editor in a real browser: built by form alone, tested while typing, broken, mended, published."""
+"""The grader editor in a real browser: built by form alone, tested while typing, broken, mended, published, re-graded."""
 
 import json
+import re
 
 import pytest
 
@@ -8,6 +9,9 @@ from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
 from graders.services import grader_create, grader_version_publish
 from jobs.agents.models import ModelEndpoint
+from jobs.rollouts.models import RegradeRun, Rollout
+from jobs.rollouts.regrade import regrade_run
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory, steps_for
 from tests.fakes.server import HttpServer, Reply
 
 QUESTION = "A Dutch adviser serves a German retailer. Where is the service taxed?"
@@ -53,7 +57,7 @@ def grader_url(grader, name=""):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
+def test_multi_grader_is_built_by_form_tested_broken_mended_published_and_regraded(
     signed_in_page, member, version, judge, axe, picture
 ):
     page = signed_in_page(member)
@@ -121,6 +125,44 @@ def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
     published = GraderVersion.objects.get()
     assert list(published.config["graders"]) == ["conclusion", "citations", "payer"]
     assert published.pass_threshold == 0.75
+
+    # Re-graded: rollouts that an earlier grader gave 0.2 stand beside what this version gives.
+    evaluation = stored_rollouts(version)
+    page.reload()
+    page.get_by_role("link", name="Re-grade stored rollouts").click()
+    page.get_by_label(re.compile("^Evaluation of base")).check()
+    page.get_by_label("Rollouts at most").fill("3")
+    picture(page, "regrade-new")
+    assert axe(page) == []
+    page.get_by_role("button", name="Re-grade them").click()
+    page.locator("#regrade[hx-trigger]").wait_for()
+    run = RegradeRun.objects.get()
+    assert regrade_run(run_id=run.pk, seconds=30) == 3
+    page.get_by_role("heading", name="Rewards that changed most").wait_for()
+    shown = page.locator("#regrade").inner_text()
+    assert "3 of 3 rollouts graded again" in shown
+    assert "+0.70" in shown  # from 0.20 to 0.90
+    picture(page, "regrade-done", whole=True)
+    assert axe(page) == []
+    assert page.get_by_role("button", name="Adopt for the evaluation").count() == 0  # only a part was graded
+    page.locator("#regrade table a").first.click()
+    page.wait_for_url(re.compile("/rollouts/roll-"))
+    assert Rollout.objects.filter(batch=evaluation, reward=0.2).count() == 4
+
+
+def stored_rollouts(version):
+    """Four finished rollouts of the dataset, as an earlier grader left them."""
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version)
+    for item in version.items.order_by("position"):
+        rollout = RolloutFactory(
+            batch=batch,
+            item=item,
+            group_key=item.key,
+            reward=0.2,
+            answer="VAT Directive, Article 44; the retailer pays",
+        )
+        steps_for(rollout, ["VAT Directive, Article 44; the retailer pays"])
+    return batch
 
 
 def open_part(part):

@@ -15,44 +15,21 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from graders.services import grader_create, grader_version_publish
 from jobs.agents.models import ModelEndpoint
 from jobs.evaluations.services import evaluations_settle
 from jobs.rollouts import regrade, tasks
-from jobs.rollouts.models import RegradeResult, RegradeRun, Rollout, Step
+from jobs.rollouts.models import RegradeResult, RegradeRun, Rollout
 from jobs.rollouts.regrade import regrade_cancel, regrade_resume, regrade_run, regrade_start, regrades_sweep
 from jobs.rollouts.regrade_adopting import regrade_adopt
 from jobs.rollouts.regrade_selectors import regrade_changed, regrade_counts, regrade_spent
 from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.teams.models import AuditEvent
 from rftstudio.usage.models import Price, Unit, UsageRecord
-from tests.factories.studio import ready_baseline_of
 from tests.fakes.server import HttpServer, Reply
+from tests.jobs.rollouts.conftest import LIKE, published
 
 Status = RegradeRun.Status
-LIKE = {"type": "string_check", "operation": "like", "input": "{{sample.output_text}}", "reference": "{{item.answer}}"}
 JUDGED = {"type": "score_model", "model": "expert", "input": [{"role": "user", "content": "{{ sample.output_text }}"}]}
-
-
-def published(actor, config, name="Softer", **options):
-    return grader_version_publish(actor=actor, grader=grader_create(actor=actor, name=name, config=config), **options)
-
-
-@pytest.fixture
-def evaluation(member):
-    """Six items × three rollouts with rewards 1, 0.3, 0; every third answer holds the reference inside a sentence."""
-    made = ready_baseline_of(member)
-    for n, rollout in enumerate(made.batch.rollouts.order_by("id")):
-        reference = rollout.item.data["answer"]
-        rollout.answer = [reference, f"It is {reference}.", "nothing"][n % 3]
-        rollout.save()
-        Step.objects.create(rollout=rollout, index=0, text=rollout.answer, output_tokens=5)
-    return made
-
-
-@pytest.fixture
-def softer(member):
-    return published(member, LIKE, pass_threshold=0.75)
 
 
 @pytest.fixture
