@@ -6,10 +6,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from graders.calibration import Pair, calibrate
-from graders.charts import reward_histogram
+from graders.calibration import Calibration, Pair, calibrate
+from graders.charts import agreement_scatter, reward_histogram
 from graders.forms import config_from
 from graders.gaming import gaming_results
+from graders.labels import labelled_samples, questions
 from graders.live_test import live_test_context
 from graders.models import Grader
 from graders.pages import Editor, editor_context, editor_of
@@ -24,6 +25,7 @@ from rftstudio.teams.views_helpers import TeamRequest, team_view
 
 SET_SIZES = (20, 100, 500)
 GAMING_ITEMS, GAMING_ITEMS_COSTLY = 10, 2
+DISAGREEMENTS = 20
 
 
 def _posted(request: HttpRequest, grader: Grader) -> dict[str, Any]:
@@ -102,19 +104,25 @@ def _samples(editor: Editor, source: str, size: int) -> list[StoredSample]:
 
 
 def _rows(trial: SetTrial) -> list[dict[str, Any]]:
-    """Samples by how much they moved, then from the lowest reward up; ungraded first."""
+    """Ungraded samples first, then those that moved most against the published version, then from the lowest reward up."""
     before = trial.before or [None] * len(trial.rewards)
     rows = [
         {"stored": stored, "grade": grade, "before": old}
         for stored, grade, old in zip(trial.samples, trial.grades, before, strict=True)
     ]
-    return sorted(rows, key=lambda row: (row["grade"].reward is not None, row["grade"].reward or 0))[:100]
+    for row in rows:
+        now, old = row["grade"].reward, row["before"]
+        row["change"] = None if now is None or old is None else now - old
+    return sorted(rows, key=_by_interest)[:100]
+
+
+def _by_interest(row: dict[str, Any]) -> tuple[bool, float, float]:
+    return row["grade"].reward is not None, -abs(row["change"] or 0.0), row["grade"].reward or 0.0
 
 
 def _figure(trial: SetTrial, editor: Editor) -> dict[str, Any] | None:
     number = editor.newest.number if editor.newest else None
-    mark = editor.config.get("pass_threshold")
-    return reward_histogram(trial.rewards, trial.before, number=number, pass_mark=0.5 if mark is None else mark)
+    return reward_histogram(trial.rewards, trial.before, number=number, pass_mark=_pass_mark(editor))
 
 
 @team_view
@@ -130,9 +138,8 @@ def grader_gaming(request: TeamRequest, public_id: str) -> HttpResponse:
         count = GAMING_ITEMS_COSTLY if costly else GAMING_ITEMS
         rows = [item_at(team=grader.team, version=editor.choice.version, position=n) for n in range(count)]
         items = list({row.key: (row.key, row.data) for row in rows if row}.values())
-        mark = editor.config.get("pass_threshold")
         with draft_compiled(team=grader.team, config=editor.config) as compiled:
-            context["results"] = gaming_results(compiled, items, pass_mark=0.5 if mark is None else float(mark))
+            context["results"] = gaming_results(compiled, items, pass_mark=_pass_mark(editor))
         context["item_count"] = len(items)
     return render(request, "graders/grader_gaming.html", context)
 
@@ -140,23 +147,56 @@ def grader_gaming(request: TeamRequest, public_id: str) -> HttpResponse:
 @team_view
 @require_http_methods(["GET", "POST"])
 def grader_agreement(request: TeamRequest, public_id: str) -> HttpResponse:
-    """The draft against the judgement of people on the same rollouts."""
+    """The draft against what people said about the same rollouts, or about their items."""
     grader = grader_get(team=request.actor.team, public_id=public_id)
-    editor = editor_of(grader, grader.draft, dataset=(request.POST or request.GET).get("dataset", ""))
+    data = request.POST or request.GET
+    editor = editor_of(grader, grader.draft, dataset=data.get("dataset", ""))
     context = editor_context(request, editor, "agreement")
-    labelled = [
-        stored
-        for stored in stored_samples(team=grader.team, version=editor.choice.version, limit=500)
-        if stored.label is not None
-    ]
-    context["label_count"] = len(labelled)
-    if editor.is_valid and labelled and _is_asked(request, editor):
-        trial = set_run(actor=request.actor, team=grader.team, config=editor.config, samples=labelled)
-        pairs = [
-            Pair(stored.id, reward, stored.label, len(stored.sample.output_text))
-            for stored, reward in zip(trial.samples, trial.rewards, strict=True)
-            if reward is not None and stored.label is not None
-        ]
-        mark = editor.config.get("pass_threshold")
-        context["calibration"] = calibrate(pairs, pass_mark=0.5 if mark is None else float(mark))
+    asked = questions(team=grader.team, version=editor.choice.version)
+    question = next((one for one in asked if one.id == data.get("question")), asked[0] if asked else None)
+    good = [option for option in data.getlist("good") if question and option in question.options]
+    context |= {"questions": asked, "question": question, "good": good or (question.likely_good if question else [])}
+    if question:
+        labelled = labelled_samples(team=grader.team, version=editor.choice.version, question=question, good=good)
+        context["label_count"] = len(labelled)
+        if editor.is_valid and labelled and _is_asked(request, editor):
+            context |= _agreement(request, editor, labelled)
     return render(request, "graders/grader_agreement.html", context)
+
+
+def _agreement(request: TeamRequest, editor: Editor, labelled: list[StoredSample]) -> dict[str, Any]:
+    trial = set_run(actor=request.actor, team=editor.grader.team, config=editor.config, samples=labelled)
+    graded = {
+        stored.id: (stored, grade)
+        for stored, grade in zip(trial.samples, trial.grades, strict=True)
+        if grade.reward is not None and stored.label is not None
+    }
+    pairs = [
+        Pair(key, grade.reward, stored.label, len(stored.sample.output_text)) for key, (stored, grade) in graded.items()
+    ]
+    found = calibrate(pairs, pass_mark=_pass_mark(editor))
+    rows = [{"pair": pair, "stored": graded[pair.id][0], "grade": graded[pair.id][1]} for pair in
+            (found.disagreements[:DISAGREEMENTS] if found else [])]  # fmt: skip
+    points = [(pair.label, pair.reward, graded[pair.id][0].url) for pair in pairs]
+    return {
+        "calibration": found,
+        "trial": trial,
+        "disagreements": rows,
+        "confusion": _confusion(found),
+        "figure": agreement_scatter(points, pass_mark=_pass_mark(editor)),
+    }
+
+
+def _confusion(found: Calibration | None) -> list[dict[str, Any]]:
+    """Rows of the table: what the grader says, against what people say."""
+    if found is None:
+        return []
+    return [
+        {"said": said, "passes": found.confusion[ours, True], "fails": found.confusion[ours, False], "ours": ours}
+        for ours, said in ((True, "Grader passes"), (False, "Grader does not"))
+    ]
+
+
+def _pass_mark(editor: Editor) -> float:
+    mark = editor.config.get("pass_threshold")
+    return 0.5 if mark is None else float(mark)

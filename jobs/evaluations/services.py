@@ -9,10 +9,12 @@ from django.db.models import Max
 from django.utils import timezone
 
 from datasets.models import DatasetVersion, Item
+from graders.gaming import gaming_results
 from graders.models import GraderVersion
 from graders.services import grader_compiled
+from graders.validation import is_costly
 from jobs.agents.models import AgentVersion, ModelEndpoint
-from jobs.evaluations import gaming, selectors
+from jobs.evaluations import selectors
 from jobs.evaluations.metrics import compute_metrics
 from jobs.evaluations.models import Evaluation
 from jobs.rollouts import services as rollout_services
@@ -126,19 +128,20 @@ def evaluation_start(
 
 def _gaming(evaluation: Evaluation) -> dict[str, Any] | None:
     """Cheap tricks against the grader, where grading costs nothing."""
-    if gaming.is_costly(evaluation.grader_version.config):
+    if is_costly(evaluation.grader_version.config):
         return None
     items = Item.objects.filter(version=evaluation.dataset_version, split=evaluation.split).order_by("position")
-    compiled = grader_compiled(evaluation.grader_version)
-    try:
-        passed = gaming.tricks_passed(
-            compiled.grade,
-            [item.data for item in items[:TRICK_ITEMS]],
-            pass_threshold=evaluation.pass_threshold,
-        )
-    finally:
-        compiled.close()
-    return {"tried": len(gaming.TRICKS), "passed": passed}
+    rows = [(item.key, item.data) for item in items[:TRICK_ITEMS]]
+    with grader_compiled(evaluation.grader_version) as compiled:
+        results = gaming_results(compiled, rows, pass_mark=evaluation.pass_threshold)
+    passing = [result for result in results if result.passes]
+    return {
+        "tried": sum(not result.trick.is_fair and result.graded > 0 for result in results),
+        "passed": [result.trick.title[0].lower() + result.trick.title[1:] for result in passing],
+        "examples": [
+            {"trick": result.trick.key, "item": result.item_key, "answer": result.example[:400]} for result in passing
+        ],
+    }
 
 
 def _is_still_going(evaluation: Evaluation) -> bool:
