@@ -4,10 +4,12 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods, require_POST
 
 from graders.calibration import Calibration, Pair, calibrate
 from graders.charts import agreement_scatter, reward_histogram
+from graders.drawings import dot_strip
 from graders.forms import config_from
 from graders.gaming import gaming_results
 from graders.labels import labelled_samples, questions
@@ -26,6 +28,7 @@ from rftstudio.teams.views_helpers import TeamRequest, team_view
 SET_SIZES = (20, 100, 500)
 GAMING_ITEMS, GAMING_ITEMS_COSTLY = 10, 2
 DISAGREEMENTS = 20
+BESIDE = 20
 
 
 def _posted(request: HttpRequest, grader: Grader) -> dict[str, Any]:
@@ -58,6 +61,43 @@ def grader_test(request: TeamRequest, public_id: str) -> HttpResponse:
     }
     template = "graders/_test_panel.html" if request.htmx else "graders/grader_detail.html"
     return render(request, template, context)
+
+
+@team_view
+@require_POST
+def grader_samples(request: TeamRequest, public_id: str) -> HttpResponse:
+    """The draft in the form against the published version, on the newest stored rollouts: a box beside the form.
+
+    A draft that calls a judge is run only when its button was pressed.
+    """
+    grader = grader_get(team=request.actor.team, public_id=public_id)
+    editor = editor_of(grader, _posted(request, grader), dataset=request.POST.get("dataset", ""))
+    context = editor_context(request, editor, "detail")
+    context["samples"] = stored_samples(team=grader.team, version=editor.choice.version, limit=BESIDE)
+    costly = is_costly(editor.config)
+    if editor.is_valid and context["samples"] and (not costly or request.POST.get("run")):
+        if costly:
+            check_can(request.actor, Permission.GRADER_EDIT, team=grader.team)
+        trial = set_run(
+            actor=request.actor, team=grader.team, config=editor.config, samples=context["samples"],
+            published=editor.newest,
+        )  # fmt: skip
+        context |= {"trial": trial, "strips": _strips(trial, editor)}
+    return render(request, "graders/_samples.html", context)
+
+
+def _strips(trial: SetTrial, editor: Editor) -> list[dict[str, Any]]:
+    """A line of dots for the published version and one for the draft."""
+    low = min([0.0, *trial.graded, *(reward for reward in trial.before if reward is not None)])
+    high = max([1.0, *trial.graded, *(reward for reward in trial.before if reward is not None)])
+    mark = _pass_mark(editor)
+    number = editor.newest.number if editor.newest else 0
+    lines = [(f"Version {number}", trial.before, trial.mean_before, "ink-2")] if trial.before else []
+    lines.append((f"Draft {number + 1}", trial.rewards, trial.mean, "c1"))
+    return [
+        {"name": name, "mean": mean, "drawing": mark_safe(dot_strip(rewards, low=low, high=high, mark=mark, tone=tone))}  # noqa: S308 numbers only
+        for name, rewards, mean, tone in lines
+    ]
 
 
 @team_view

@@ -116,7 +116,7 @@ KIND = Kind(
     about="Named parts, each giving a sub-reward, and a formula that makes the reward.",
     fields=(
         Field("graders", "graders", "Parts", "Each gives a sub-reward under its own name.", True),
-        Field("calculate_output", "text", "Formula", "The reward that is trained on.", True),
+        Field("calculate_output", "text", "Formula", "", True),
         Field(
             "invalid_grade", "number", "If grading itself fails", "Empty: the sample is ungraded and leaves the means."
         ),

@@ -7,7 +7,7 @@ import pytest
 
 from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
-from graders.services import grader_create, grader_version_publish
+from graders.services import grader_create, grader_draft_save, grader_version_publish
 from jobs.agents.models import ModelEndpoint
 from jobs.rollouts.models import RegradeRun, Rollout
 from jobs.rollouts.regrade import regrade_run
@@ -219,3 +219,49 @@ def test_editor_works_without_a_script(signed_in_page, member, version):
     page.get_by_label("Comparison").select_option("eq")
     page.get_by_role("button", name="Save draft").last.click()
     assert Grader.objects.get().draft["operation"] == "eq"
+
+
+PICTURE = {
+    "type": "multi",
+    "graders": {
+        "country": {**EXACT, "name": "Country", "reference": "{{ item.agreed_conclusion }}"},
+        "citations": {
+            "type": "set_f1", "name": "Citations", "input": "{{ sample.output_text }}",
+            "reference": "{{ item.citations }}", "measure": "recall",
+        },
+        "payer": {**EXACT, "name": "Payer"},
+    },
+    "calculate_output": "min(1, 0.6 * country + 0.3 * citations + 0.1 * payer)",
+    "pass_threshold": 0.75,
+}  # fmt: skip
+SAID = ("Germany", "Germany; the retailer pays", "France", "VAT Directive, Article 44")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width,theme", [("wide", "light"), ("wide", "dark"), ("phone", "light"), ("phone", "dark")])
+def test_draft_stands_against_the_published_version(signed_in_page, member, version, axe, picture, width, theme):
+    """Stored rollouts beside the form: two lines of dots, what moved, and where to read it."""
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version)
+    for n, item in enumerate(version.items.order_by("position")):
+        for index, answer in enumerate(SAID):
+            rollout = RolloutFactory(
+                batch=batch, item=item, group_key=item.key, answer=answer, sample_index=4 * n + index
+            )
+            steps_for(rollout, [answer])
+    grader = grader_create(actor=member, name="Conclusion and citations", config=PICTURE)
+    grader_version_publish(actor=member, grader=grader)
+    draft = {**PICTURE, "calculate_output": "min(1, 0.4 * country + 0.3 * citations + 0.3 * payer)"}
+    grader_draft_save(actor=member, grader=grader, config=draft)
+    page = signed_in_page(member, width=width, theme=theme)
+    page.goto(grader_url(grader))
+    box = page.locator("#on-samples")
+    box.get_by_text("moved by more than 0.1").wait_for()
+    shown = box.inner_text()
+    assert "On 16 samples" in shown
+    assert "Version 1" in shown
+    assert "4 rewards moved" in shown
+    picture(page, f"graders-samples-{width}-{theme}", whole=True)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    box.get_by_role("link", name="Read them").click()
+    page.get_by_role("heading", name="16 samples").wait_for()
