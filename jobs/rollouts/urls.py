@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs.rollouts import regrade_views, views
+from jobs.rollouts import asking_views, regrade_views, views
 
 app_name = "rollouts"
 _regrade = "t/<slug:team>/regrades/<str:public_id>/"
@@ -16,6 +16,7 @@ urlpatterns: list = [
         views.step_result,
         name="step-result",
     ),
+    path("t/<slug:team>/rollouts/ask/", asking_views.rollout_ask, name="rollout-ask"),
     path("t/<slug:team>/regrades/of/<str:public_id>/", regrade_views.regrade_panel, name="regrade-panel"),
     path("t/<slug:team>/regrades/new/<str:public_id>/", regrade_views.regrade_new, name="regrade-new"),
     path(_regrade, regrade_views.regrade_detail, name="regrade-detail"),
