@@ -26,7 +26,7 @@ def _step(row: Step) -> StepRecord:
         index=row.index,
         text=row.text,
         reasoning=row.reasoning,
-        tool_calls=[_call(call) for call in row.tool_calls],
+        tool_calls=[_call(call) for call in _whole_calls(row)],
         finish_reason=row.finish_reason,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
@@ -35,6 +35,15 @@ def _step(row: Step) -> StepRecord:
         started_at=row.started_at.timestamp() if row.started_at else None,
         milliseconds=row.milliseconds,
     )
+
+
+def _whole_calls(row: Step) -> list[dict[str, Any]]:
+    """The calls with their results; what is kept apart because of its size is put back."""
+    calls = row.tool_calls or []
+    if not any("result_digest" in call for call in calls):
+        return calls
+    kept = dict(row.large_results.values_list("call", "text"))
+    return [{**call, "result": kept.get(place, call.get("result", ""))} for place, call in enumerate(calls)]
 
 
 def _call(call: dict[str, Any]) -> ToolCallRecord:
