@@ -11,11 +11,12 @@ from bench import graders
 ROOT = Path(__file__).parents[2]
 
 
-def test_grader_measures_name_value_and_target(monkeypatch):
+def test_grader_measures_are_figures(monkeypatch):
     monkeypatch.setattr(graders, "SECONDS", 0.003)
-    lines = graders.measures()
-    assert {line["name"] for line in lines} == {f"{name} grades/s" for name in graders.GRADERS}
-    assert all(line["value"] > 0 and line["target"] == 100_000 for line in lines)
+    figures = graders.measures()
+    assert all(value > 0 for name, value in figures.items() if name.endswith("_per_second"))
+    assert set(figures["similarity"]) == {"bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_l"}
+    assert all(set(row) == {"grades_per_second", "library_per_second", "ratio"} for row in figures["similarity"].values())
 
 
 def test_every_room_has_measures():
