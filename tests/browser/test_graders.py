@@ -5,12 +5,12 @@ import re
 
 import pytest
 
-from datasets.models import Dataset, DatasetVersion, Item
+from datasets.models import Dataset, DatasetVersion, Item, LabelEntry, LabelTask
 from graders.models import Grader, GraderVersion
 from graders.services import grader_create, grader_draft_save, grader_version_publish
 from jobs.agents.models import ModelEndpoint
 from jobs.rollouts.models import RegradeRun, Rollout
-from jobs.rollouts.regrade import regrade_run
+from jobs.rollouts.regrade import regrade_run, regrade_start
 from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory, steps_for
 from tests.fakes.server import HttpServer, Reply
 
@@ -114,6 +114,8 @@ def test_multi_grader_is_built_by_form_tested_broken_mended_published_and_regrad
     foot.wait_for()
     assert "Did you mean payer?" in foot.inner_text()
     assert "1 thing to settle" in page.locator("#to-settle").inner_text()
+    exact_part.get_by_text("1 to settle").wait_for()
+    assert page.get_by_role("button", name="Publish version 1").first.is_disabled()
     picture(page, "graders-broken")
     exact_part.get_by_label("Reference").fill("{{ item.payer }}")
     page.locator("#to-settle", has_text="Nothing to settle").wait_for()
@@ -265,3 +267,48 @@ def test_draft_stands_against_the_published_version(signed_in_page, member, vers
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     box.get_by_role("link", name="Read them").click()
     page.get_by_role("heading", name="16 samples").wait_for()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width,theme", [("wide", "light"), ("phone", "dark")])
+def test_agreement_and_regraded_rollouts_are_read_on_every_screen(
+    signed_in_page, member, version, axe, picture, width, theme
+):
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version, pass_threshold=0.75)
+    task = LabelTask.objects.create(team=version.team, name="Clerk's answers", fields=[WORTH])
+    for n, item in enumerate(version.items.order_by("position")):
+        for index, answer in enumerate(SAID):
+            rollout = RolloutFactory(
+                batch=batch,
+                item=item,
+                group_key=item.key,
+                answer=answer,
+                sample_index=4 * n + index,
+                reward=0.1 * index,
+            )
+            steps_for(rollout, [answer])
+            LabelEntry.objects.create(
+                task=task, position=4 * n + index, subject=rollout.public_id, status="agreed",
+                result={"worth": (4, 4, 0, 1 + n % 2)[index]},
+            )  # fmt: skip
+    grader = grader_create(actor=member, name="Conclusion and citations", config=PICTURE)
+    published = grader_version_publish(actor=member, grader=grader)
+    run = regrade_start(actor=member, grader_version=published, batches=[batch])
+    regrade_run(run_id=run.pk, seconds=30)
+    page = signed_in_page(member, width=width, theme=theme)
+    for name, address, sign in (
+        ("agreement", grader_url(grader, "agreement/"), "Who passes what"),
+        ("regrade", f"/t/{member.team.slug}/regrades/{run.public_id}/", "Rewards that changed most"),
+        ("regrade-new", f"/t/{member.team.slug}/regrades/new/{published.public_id}/", "Re-grade them"),
+        ("regrade-panel", grader_url(grader, "versions/"), "16 of 16"),
+        ("ask", f"/t/{member.team.slug}/rollouts/ask/", "Queue them"),
+    ):
+        page.goto(address)
+        page.get_by_text(sign).first.wait_for()
+        page.wait_for_timeout(300)
+        picture(page, f"{name}-{width}-{theme}", whole=True)
+        assert axe(page) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+
+
+WORTH = {"name": "worth", "label": "How good is the answer?", "kind": "score", "low": 0, "high": 4}
