@@ -24,15 +24,16 @@ def grade(sample, item):
     found = set(re.findall(r"Article \\\\d+", answer)) & set(re.findall(r"Article \\\\d+", wanted))
     return 0.5 * bool(found) + 0.5 * fuzz.ratio(answer, wanted) / 100
 """
+SECONDS = 1.0  # for each figure
 LOOP = "def grade(sample, item):\n    while item['loops']:\n        pass\n    return 1.0"
 
 
-def rate(call: Callable[[], Any], batch: int = 1000, seconds: float = 1.0) -> float:
+def rate(call: Callable[[], Any], batch: int = 1000) -> float:
     """Calls a second: the best of three stretches, since whatever else the machine does only slows."""
     best = 0.0
     for _ in range(3):
         count, started = 0, time.perf_counter()
-        while (passed := time.perf_counter() - started) < seconds / 3:
+        while (passed := time.perf_counter() - started) < SECONDS / 3:
             for _ in range(batch):
                 call()
             count += batch
@@ -40,7 +41,7 @@ def rate(call: Callable[[], Any], batch: int = 1000, seconds: float = 1.0) -> fl
     return round(best, 1)
 
 
-def python_rate(threads: int = 2, seconds: float = 2.0) -> float:
+def python_rate(threads: int = 2) -> float:
     """Grades a second of a realistic Python grader through the grading service, warm."""
     pool = Sandbox(max_workers=threads)
     clients = GraderClients(owner="bench", sandbox=pool)
@@ -48,7 +49,7 @@ def python_rate(threads: int = 2, seconds: float = 2.0) -> float:
         with compile_grader({"type": "python", "source": PYTHON}, clients) as grader:
             sample = Sample(output_text=ANSWER)
             assert grader.grade(ITEM, sample).reward, "the grader gave no reward"  # noqa: S101
-            ends_at = time.perf_counter() + seconds
+            ends_at = time.perf_counter() + 2 * SECONDS
 
             def many(_: int) -> int:
                 count = 0

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 RESAMPLES = 400
 INTERVAL = 0.90
+SAME = 1e-9
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,16 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class LengthBand:
+    """A third of the samples by length: how much more the grader gave there than people did, on average."""
+
+    low: int
+    high: int
+    count: int
+    gap: float
+
+
+@dataclass(frozen=True)
 class Calibration:
     """`confusion` counts (grader passes, person passes). `length_bias` is the rank correlation of length with how
     much the grader gave above the person: above 0 it likes long answers more than people do."""
@@ -39,6 +50,7 @@ class Calibration:
     kappa: float | None
     confusion: dict[tuple[bool, bool], int]
     length_bias: Measured | None
+    by_length: list[LengthBand]
     disagreements: list[Pair]
 
 
@@ -62,8 +74,31 @@ def calibrate(pairs: Sequence[Pair], *, pass_mark: float = 0.5, label_mark: floa
         length_bias=_measured(
             pairs, lambda some: spearman([p.reward - p.label for p in some], [float(p.length) for p in some])
         ),
-        disagreements=sorted(pairs, key=lambda pair: -abs(pair.reward - pair.label))[:50],
+        by_length=by_length(pairs),
+        disagreements=_disagreements(pairs, pass_mark, label_mark),
     )
+
+
+def _disagreements(pairs: Sequence[Pair], pass_mark: float, label_mark: float) -> list[Pair]:
+    """Where one passes and the other does not first, then by how far they lie apart; none where they say the same."""
+
+    def order(pair: Pair) -> tuple[bool, float]:
+        return (pair.reward >= pass_mark) == (pair.label >= label_mark), -abs(pair.reward - pair.label)
+
+    return sorted((pair for pair in pairs if abs(pair.reward - pair.label) > SAME), key=order)[:50]
+
+
+def by_length(pairs: Sequence[Pair]) -> list[LengthBand]:
+    """Short, middle and long answers; empty with fewer than six or when all are as long."""
+    if len(pairs) < 6 or len({pair.length for pair in pairs}) < 3:
+        return []
+    ordered = sorted(pairs, key=lambda pair: pair.length)
+    third = len(ordered) / 3
+    parts = [ordered[round(n * third) : round((n + 1) * third)] for n in range(3)]
+    return [
+        LengthBand(part[0].length, part[-1].length, len(part), sum(p.reward - p.label for p in part) / len(part))
+        for part in parts
+    ]
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> float | None:

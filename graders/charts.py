@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rftstudio.core.charts import figure, merge_layout, token, vline
+from rftstudio.core.charts import figure, hline, merge_layout, token, vline
 
 BINS = 20
 
@@ -30,3 +30,25 @@ def reward_histogram(
     mean = sum(graded) / len(graded)
     label = f"{len(graded)} graded samples, mean reward {mean:.2f}"
     return figure(traces, merge_layout(layout, vline(pass_mark, "pass mark")), label=label)
+
+
+def agreement_scatter(points: list[tuple[float, float, str]], *, pass_mark: float) -> dict[str, Any] | None:
+    """(label, reward, address) of each sample; those off the diagonal are where grader and people differ."""
+    if not points:
+        return None
+    low, high = min([0.0, *(y for _, y, _ in points)]), max([1.0, *(y for _, y, _ in points)])
+    marks = {
+        "type": "scatter",
+        "mode": "markers",
+        "x": [x for x, _, _ in points],
+        "y": [y for _, y, _ in points],
+        "customdata": [url for _, _, url in points],
+        "marker": {"color": token("c1", 0.55), "size": 8},
+        "showlegend": False,
+    }
+    layout = {
+        "xaxis": {"title": {"text": "people"}, "range": [-0.05, 1.05]},
+        "yaxis": {"title": {"text": "grader"}, "range": [low - 0.05, high + 0.05]},
+    }
+    label = f"{len(points)} rollouts: what the grader gave against what people gave"
+    return figure([marks], merge_layout(layout, hline(pass_mark, "pass mark")), label=label)

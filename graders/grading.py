@@ -12,7 +12,7 @@ from graders.failures import GraderInvalid, Ungraded
 from graders.kinds.base import Config, Scorer, Workshop
 from graders.kinds.registry import KINDS
 from graders.types import Grade, Sample
-from graders.validation import grader_problems, has_errors, normalised
+from graders.validation import grader_problems, has_errors, is_costly, normalised
 
 
 class CompiledGrader:
@@ -22,6 +22,7 @@ class CompiledGrader:
         self.config = config
         self.kind: str = config["type"]
         self.name: str = config["name"]
+        self.is_costly = is_costly(config)
         self._workshop = Workshop(clients, lambda child: self._child(child, clients))
         self._score: Scorer = KINDS[self.kind].compile(config, self._workshop)
 
@@ -29,6 +30,7 @@ class CompiledGrader:
         child = CompiledGrader(config, clients)
         self._workshop.variables.update(child._workshop.variables)
         self._workshop.closers.append(child.close)
+        self._workshop.preparers.append(child.prepare)
         return child
 
     def grade(self, item: dict[str, Any], sample: Sample, trace_id: str = "") -> Grade:
@@ -51,6 +53,11 @@ class CompiledGrader:
             answer.errors["other_error"] = True
         answer.milliseconds = (perf_counter() - started) * 1000.0
         return answer
+
+    def prepare(self) -> None:
+        """Look up what grading needs, such as where a judge lives, in this thread: those that grade then need not."""
+        for prepare in self._workshop.preparers:
+            prepare()
 
     def variables(self) -> set[str]:
         """Template paths it reads, such as `item.reference_answer`."""

@@ -17,6 +17,7 @@ from graders.failures import Ungraded
 ATTEMPTS = 4  # the first and three more
 PARSE_ATTEMPTS = 2
 SECONDS = 120.0
+KEEP_SECONDS = 60.0  # how long a judge's endpoint is used without being looked up again
 MAX_REPLY = 1 << 20
 
 SCORE_SCHEMA: dict[str, Any] = {
@@ -143,6 +144,12 @@ class Judge:
         self.model = model
         self.clients = clients
         self._takes_schema = True
+        self._found: tuple[float, JudgeEndpoint | None] = (-math.inf, None)
+
+    def prepare(self) -> None:
+        """Look the endpoint up now, so that a thread that asks within the next minute need not."""
+        if self.clients.judge and time.monotonic() - self._found[0] > KEEP_SECONDS / 2:
+            self._found = (time.monotonic(), self.clients.judge(self.model))
 
     def ask(self, messages: list[dict[str, Any]], sampling: dict[str, Any], schema: dict[str, Any]) -> JudgeReply:
         """One answer. Faults that may heal are asked again; the rest is Ungraded with the server's words."""
@@ -171,7 +178,9 @@ class Judge:
         raise Ungraded("model_grader_server_error", f"Not graded: {reason}.", model_grader_server_error_details=reason)
 
     def _endpoint(self) -> JudgeEndpoint:
-        endpoint = self.clients.judge(self.model) if self.clients.judge else None
+        looked_up, endpoint = self._found
+        if time.monotonic() - looked_up > KEEP_SECONDS:
+            endpoint = self.clients.judge(self.model) if self.clients.judge else None
         if endpoint is None or not (endpoint.http or self.clients.http):
             reason = f"the team has no model named {self.model}"
             raise Ungraded(

@@ -7,7 +7,8 @@ from typing import Any
 from graders.pages import Editor
 from graders.sample_sources import StoredSample, item_at, stored_samples
 from graders.samples import sample_from
-from graders.trials import is_costly, trial_run
+from graders.trials import trial_run
+from graders.validation import is_costly
 from rftstudio.core.errors import NotAllowed, UserError
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can

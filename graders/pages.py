@@ -16,9 +16,8 @@ from graders.network import judge_names
 from graders.sample_sources import Choice, version_choices, version_chosen
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
-from graders.trials import is_costly
 from graders.types import Problem
-from graders.validation import children, grader_problems, has_errors
+from graders.validation import children, grader_problems, has_errors, is_costly, normalised
 from rftstudio.teams.permissions import Permission, can
 
 SAMPLE_CHIPS = (
@@ -87,7 +86,7 @@ def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, 
         "next_number": (newest.number if newest else 0) + 1,
         "next_text": str((newest.number if newest else 0) + 1),
         "newest_text": str(newest.number) if newest else "",
-        "has_changes": newest is None or shown_config(newest.config) != shown_config(_as_published(editor)),
+        "has_changes": newest is None or shown_config(newest.config) != shown_config(_as_published(grader)),
         "can_edit": can(request.actor, Permission.GRADER_EDIT),
         "kinds": KINDS,
         "part_kinds": [kind for kind in KINDS.values() if kind.type != "multi"],
@@ -103,10 +102,9 @@ def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, 
     }
 
 
-def _as_published(editor: Editor) -> Any:
-    from graders.validation import normalised
-
-    return normalised(editor.config, editor.grader.name) if isinstance(editor.config, dict) else editor.config
+def _as_published(grader: Grader) -> Any:
+    """What publishing now would freeze: the saved draft, not what stands unsaved in the form."""
+    return normalised(grader.draft, grader.name) if isinstance(grader.draft, dict) else grader.draft
 
 
 def tabs_of(team: str, editor: Editor, at: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 Rollouts stand to the right of graders, so settings name the function that finds stored ones.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,11 +43,20 @@ class Choice:
 
 
 def stored_samples(
-    *, team: Team, version: DatasetVersion | None = None, limit: int = 20, rollout: str = ""
+    *,
+    team: Team,
+    version: DatasetVersion | None = None,
+    limit: int = 20,
+    rollout: str = "",
+    rollouts: Sequence[str] | None = None,
+    items: Sequence[str] | None = None,
 ) -> list[StoredSample]:
-    """The newest finished rollouts of the team, of one dataset version, or one by its id."""
+    """The newest finished rollouts of the team, of one dataset version, or one by its id.
+
+    With `rollouts` (ids) or `items` (keys) only those, and of any version of that dataset.
+    """
     source = import_string(settings.STUDIO_SAMPLE_SOURCE)
-    return source(team=team, version=version, limit=limit, rollout=rollout)
+    return source(team=team, version=version, limit=limit, rollout=rollout, rollouts=rollouts, items=items)
 
 
 def version_choices(*, team: Team, limit: int = 30) -> list[DatasetVersion]:

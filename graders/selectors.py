@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Prefetch, QuerySet
 
+from graders.labels import rollout_labels  # noqa: F401 - the floors above use it
 from graders.models import Grader, GraderVersion
 from graders.network import judge_source
 from graders.secrets import open_config

@@ -1,9 +1,11 @@
 """Testing a recipe: on one sample, on a set, and against the published version. Nothing is stored."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from decimal import Decimal
+from itertools import islice
 from statistics import fmean
 from typing import Any
 
@@ -17,13 +19,14 @@ from graders.models import GraderVersion
 from graders.sample_sources import StoredSample
 from graders.services import draft_compiled, grader_compiled
 from graders.types import Grade, Sample
+from graders.validation import is_costly
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 
 SET_SECONDS = 20.0
+SIDE_BY_SIDE = 8
 TEST_SOURCE = "grader-test"
-COSTLY = {"score_model", "label_model", "endpoint"}
 
 
 @dataclass(frozen=True)
@@ -94,14 +97,19 @@ class SetTrial:
         pairs = enumerate(zip(self.rewards, self.before, strict=False))
         return [at for at, (now, old) in pairs if (now is None) != (old is None) or abs((now or 0) - (old or 0)) > 0.1]
 
+    @property
+    def mean_before(self) -> float | None:
+        known = [reward for reward in self.before if reward is not None]
+        return fmean(known) if known else None
 
-def is_costly(config: Any) -> bool:
-    """Whether a test calls a judge or a server outside, and so is not run while someone types."""
-    if not isinstance(config, dict):
-        return False
-    inner = config.get("graders")
-    children = [*(inner.values() if isinstance(inner, dict) else []), config.get("grader")]
-    return config.get("type") in COSTLY or any(is_costly(child) for child in children)
+    @property
+    def usd_per_thousand(self) -> Decimal | None:
+        return self.usd / len(self.rewards) * 1000 if self.usd is not None and self.rewards else None
+
+    @property
+    def why_ungraded(self) -> str:
+        """What the first sample without a reward says."""
+        return next((grade.details for grade in self.grades if grade.reward is None), "")
 
 
 def trial_run(
@@ -156,26 +164,49 @@ def set_run(
     *, actor: Actor, team: Team, config: dict[str, Any], samples: Iterable[StoredSample],
     published: GraderVersion | None = None,
 ) -> SetTrial:  # fmt: skip
-    """Grade many samples, stopping after some seconds; says so when it was cut."""
+    """Grade many samples, stopping after some seconds; says so when it was cut.
+
+    A published version that costs nothing grades them too; of one that does, the rewards it gave then are taken.
+    """
     check_can(actor, Permission.VIEW, team=team)
     whole = SetTrial()
     ends_at = time.monotonic() + SET_SECONDS
-    before = grader_compiled(published) if published is not None and not is_costly(published.config) else None
     with draft_compiled(team=team, config=config) as grader:
-        for stored in samples:
+        for several in batched(samples, SIDE_BY_SIDE if grader.is_costly else 1):
             if time.monotonic() > ends_at:
                 whole.was_cut = True
                 break
-            grade = grader.grade(stored.item, stored.sample)
-            whole.samples.append(stored)
-            whole.grades.append(grade)
-            whole.rewards.append(grade.reward)
-            if before is not None:
-                whole.before.append(before.grade(stored.item, stored.sample).reward)
-    if before is not None:
-        before.close()
+            whole.samples += several
+            whole.grades += _side_by_side(grader, several)
+    whole.rewards = [grade.reward for grade in whole.grades]
+    if published is not None:
+        whole.before = _published_rewards(published, whole.samples)
     whole.usd = judging_record(team=team, grades=whole.grades, source=TEST_SOURCE)
     return whole
+
+
+def _side_by_side(grader: CompiledGrader, several: Sequence[StoredSample]) -> list[Grade]:
+    """Samples that wait for a judge or a server wait at the same time."""
+    if len(several) == 1:
+        return [grader.grade(several[0].item, several[0].sample)]
+    grader.prepare()
+    with ThreadPoolExecutor(len(several), thread_name_prefix="grader-set") as pool:
+        return list(pool.map(lambda stored: grader.grade(stored.item, stored.sample), several))
+
+
+def _published_rewards(published: GraderVersion, samples: Sequence[StoredSample]) -> list[float | None]:
+    """Empty where nothing is known of what the published version gives."""
+    if not is_costly(published.config):
+        with grader_compiled(published) as before:
+            return [before.grade(stored.item, stored.sample).reward for stored in samples]
+    known = [stored.reward if stored.grader_version == published.public_id else None for stored in samples]
+    return known if any(reward is not None for reward in known) else []
+
+
+def batched(samples: Iterable[StoredSample], size: int) -> Iterator[list[StoredSample]]:
+    remaining = iter(samples)
+    while several := list(islice(remaining, size)):
+        yield several
 
 
 def gaming_run(*, version: GraderVersion, items: list[tuple[str, dict[str, Any]]]) -> list[TrickResult]:

@@ -17,6 +17,7 @@ urlpatterns = [
     path(f"{_one}versions/", views.grader_versions, name="grader-versions"),
     path(f"{_one}check/", views_tests.grader_check, name="grader-check"),
     path(f"{_one}test/", views_tests.grader_test, name="grader-test"),
+    path(f"{_one}samples/", views_tests.grader_samples, name="grader-samples"),
     path(f"{_one}set/", views_tests.grader_set, name="grader-set"),
     path(f"{_one}gaming/", views_tests.grader_gaming, name="grader-gaming"),
     path(f"{_one}agreement/", views_tests.grader_agreement, name="grader-agreement"),

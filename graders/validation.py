@@ -131,6 +131,14 @@ def children(config: Config) -> Iterator[tuple[str, Any]]:
         yield "grader", config["grader"]
 
 
+def is_costly(config: Any) -> bool:
+    """Whether grading by this recipe calls a judge or a server outside, at any depth."""
+    if not isinstance(config, dict):
+        return False
+    kind = KINDS.get(config["type"]) if isinstance(config.get("type"), str) else None
+    return bool(kind and kind.is_costly) or any(is_costly(child) for _, child in children(config))
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -41,6 +41,7 @@ class Workshop:
     compile_child: Callable[[Config], Any]
     variables: set[Variable] = field(default_factory=set)
     closers: list[Callable[[], None]] = field(default_factory=list)
+    preparers: list[Callable[[], None]] = field(default_factory=list)  # what the caller's own thread must look up
 
     def template(self, source: str) -> Template:
         template = Template(source)
@@ -65,6 +66,7 @@ class Kind:
     problems: Callable[[Config, str], Iterator[Problem]] = no_problems
     icon: str = "check"
     is_ours: bool = False  # beyond the reference's wire format
+    is_costly: bool = False  # calls a model or a server: it spends money and time
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)

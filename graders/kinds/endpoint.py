@@ -144,4 +144,5 @@ KIND = Kind(
     sentence=lambda c: f"{urlsplit(str(c.get('url', ''))).hostname or 'your server'} grades",
     problems=_problems,
     icon="globe",
+    is_costly=True,
 )  # fmt: skip

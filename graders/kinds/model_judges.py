@@ -24,6 +24,7 @@ def compile_score_model(config: Config, workshop: Workshop) -> Scorer:
     render = compile_messages(config["input"], workshop)
     low, high = (float(end) for end in config.get("range") or (0, 1))
     judge = Judge(config["model"], workshop.clients)
+    workshop.preparers.append(judge.prepare)
     sampling = config.get("sampling_params") or {}
 
     def read(reply: JudgeReply) -> Grade:
@@ -40,6 +41,7 @@ def compile_label_model(config: Config, workshop: Workshop) -> Scorer:
     render = compile_messages(config["input"], workshop)
     labels, passing = config["labels"], set(config["passing_labels"])
     judge = Judge(config["model"], workshop.clients)
+    workshop.preparers.append(judge.prepare)
     sampling = config.get("sampling_params") or {}
     schema = {
         "type": "object",
@@ -187,6 +189,7 @@ SCORE_MODEL = Kind(
     sentence=lambda c: f"{c.get('model') or 'a model'} judges",
     problems=_sampling_problems,
     icon="message",
+    is_costly=True,
 )
 LABEL_MODEL = Kind(
     type="label_model",
@@ -203,4 +206,5 @@ LABEL_MODEL = Kind(
     sentence=lambda c: f"{c.get('model') or 'a model'} labels",
     problems=_label_problems,
     icon="message",
+    is_costly=True,
 )

@@ -6,6 +6,7 @@ from typing import Any
 from graders.failures import Ungraded
 from graders.formula import FUNCTIONS, NAME, Formula, FormulaError, formula_errors
 from graders.kinds.base import Config, Field, Kind, Scorer, Workshop
+from graders.kinds.together import graded_together
 from graders.types import Grade, Problem, Sample
 
 
@@ -18,8 +19,7 @@ def compile_multi(config: Config, workshop: Workshop) -> Scorer:
         whole = Grade(None)
         values: dict[str, float] = {}
         said: list[str] = []
-        for name, part in parts.items():
-            grade = part.grade(item, sample, trace_id)
+        for name, grade in graded_together(parts, item, sample, trace_id).items():
             whole.sub_rewards[name] = grade.reward
             whole.parts[name] = grade
             _merge(whole, grade)
@@ -116,7 +116,7 @@ KIND = Kind(
     about="Named parts, each giving a sub-reward, and a formula that makes the reward.",
     fields=(
         Field("graders", "graders", "Parts", "Each gives a sub-reward under its own name.", True),
-        Field("calculate_output", "text", "Formula", "The reward that is trained on.", True),
+        Field("calculate_output", "text", "Formula", "", True),
         Field(
             "invalid_grade", "number", "If grading itself fails", "Empty: the sample is ungraded and leaves the means."
         ),

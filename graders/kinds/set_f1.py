@@ -23,8 +23,8 @@ def compile_set_f1(config: Config, workshop: Workshop) -> Scorer:
     measure = config.get("measure") or "f1"
     keeps_case = bool(config.get("case_sensitive", False))
 
-    def members(text: str) -> Counter | None:
-        found = members_in(text, separator=separator, key=key)
+    def members(text: str, *, cut_commas: bool = True) -> Counter | None:
+        found = members_in(text, separator=separator, key=key, cut_commas=cut_commas)
         if found is None:
             return None
         return Counter(
@@ -35,7 +35,8 @@ def compile_set_f1(config: Config, workshop: Workshop) -> Scorer:
         reference = members(text := wanted(item, sample))
         if reference is None:
             raise Ungraded("other_error", f"The reference is no list: “{text[:80]}”.")
-        answer = members(text := given(item, sample))
+        holds_commas = any("," in member for member in reference)
+        answer = members(text := given(item, sample), cut_commas=not holds_commas)
         if answer is None:
             return Grade(0.0, details=f"The answer is no list that can be read: “{text[:80]}”.")
         missing, extra = reference - answer, answer - reference
@@ -60,7 +61,10 @@ KIND = Kind(
         Field("measure", "choice", "Measure", "", default="f1", choices=tuple(MEASURES.items())),
         Field("key", "text", "Key", "When members are objects: the key that names each."),
         Field(
-            "separator", "text", "Separator", "Empty: lines and semicolons, else commas; JSON lists are read as such."
+            "separator",
+            "text",
+            "Separator",
+            "Empty: lines and semicolons, else commas unless the reference has some; JSON lists are read as such.",
         ),
         Field("case_sensitive", "flag", "Case counts", "", default=False),
     ),

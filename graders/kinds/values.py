@@ -35,7 +35,7 @@ def _to_float(text: str) -> float | None:
 _SEPARATORS = re.compile(r"[\n;]+")
 
 
-def members_in(text: str, *, separator: str = "", key: str = "") -> list[str] | None:
+def members_in(text: str, *, separator: str = "", key: str = "", cut_commas: bool = True) -> list[str] | None:
     """The members of a list written as JSON, or separated by lines and semicolons, or else by commas, so that
     "VAT Directive, Article 44; C-155/12" is two. None: cannot be read."""
     stripped = text.strip()
@@ -45,7 +45,7 @@ def members_in(text: str, *, separator: str = "", key: str = "") -> list[str] | 
         except ValueError:
             return None
     parts = stripped.split(separator) if separator else _SEPARATORS.split(stripped)
-    if len(parts) == 1 and not separator:
+    if len(parts) == 1 and not separator and cut_commas:
         parts = stripped.split(",")
     return [part.strip().lstrip("-*•").strip() for part in parts if part.strip().lstrip("-*•").strip()]
 

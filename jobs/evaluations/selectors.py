@@ -4,12 +4,14 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, F, QuerySet
 from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 
 from datasets.models import Item, Split
+from graders.calibration import Pair, calibrate
 from graders.grading import compile_grader
+from graders.selectors import rollout_labels
 from graders.validation import grader_problems
 from jobs.evaluations import readiness
 from jobs.evaluations.facts import Facts
@@ -209,6 +211,20 @@ def _urls(evaluation: Evaluation) -> dict[str, str]:
     }
 
 
+#: Fewer labelled rollouts than this say nothing about a grader.
+LEAST_LABELS = 8
+
+
+def label_agreement(evaluation: Evaluation) -> tuple[float | None, int]:
+    """How often the rewards and people agree at the pass mark, and on how many rollouts; None on too few."""
+    rows = Rollout.objects.filter(batch=evaluation.batch, reward__isnull=False).values_list("public_id", "reward")
+    rewards = dict(rows)
+    labels = rollout_labels(team=evaluation.team, rollouts=list(rewards))
+    pairs = [Pair(key, rewards[key], label) for key, label in labels.items()]
+    found = calibrate(pairs, pass_mark=evaluation.pass_threshold) if len(pairs) >= LEAST_LABELS else None
+    return (found.agreement.value if found else None), len(pairs)
+
+
 def readiness_facts(evaluation: Evaluation) -> Facts:
     """What the checks look at, read now."""
     counts = dict(
@@ -228,6 +244,7 @@ def readiness_facts(evaluation: Evaluation) -> Facts:
     missing, checked = ({}, 0) if problems else missing_fields(evaluation)
     metrics = evaluation_metrics(evaluation)
     tricks = metrics.get("gaming") or {}
+    agreement, labelled = label_agreement(evaluation)
     return Facts(
         metrics=metrics,
         is_finished=evaluation.status == Status.SUCCEEDED,
@@ -241,6 +258,8 @@ def readiness_facts(evaluation: Evaluation) -> Facts:
         other_graders=finished.exclude(grader_version__grader=evaluation.grader_version.grader).count(),
         is_trainable=evaluation.model.is_trainable,
         model_name=evaluation.model.name,
+        label_agreement=agreement,
+        labelled_rollouts=labelled,
         tricks_tried=tricks.get("tried"),
         tricks_passed=tricks.get("passed", []),
         urls=_urls(evaluation),
@@ -274,6 +293,12 @@ def item_tags(evaluation: Evaluation) -> dict[str, dict[str, str]]:
         if len(set(values.values())) in TAG_VALUES and len(set(values.values())) <= max(2, len(values) // 2)
     }
     return dict(sorted(kept.items(), key=lambda pair: (pair[0] not in TAG_NAMES, pair[0])))
+
+
+def evaluations_regraded() -> QuerySet[Evaluation]:
+    """Ended evaluations whose rollouts meanwhile have the rewards of another grader version."""
+    rows = Evaluation.objects.exclude(status__in=ACTIVE).exclude(grader_version=F("batch__grader_version"))
+    return rows.filter(batch__grader_version__isnull=False).select_related("batch__grader_version").order_by("id")
 
 
 def evaluations_unsettled() -> QuerySet[Evaluation]:

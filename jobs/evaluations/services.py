@@ -9,10 +9,12 @@ from django.db.models import Max
 from django.utils import timezone
 
 from datasets.models import DatasetVersion, Item
+from graders.gaming import gaming_results
 from graders.models import GraderVersion
 from graders.services import grader_compiled
+from graders.validation import is_costly
 from jobs.agents.models import AgentVersion, ModelEndpoint
-from jobs.evaluations import costs, gaming, selectors
+from jobs.evaluations import costs, selectors
 from jobs.evaluations.metrics import compute_metrics
 from jobs.evaluations.models import Evaluation
 from jobs.rollouts import services as rollout_services
@@ -127,19 +129,20 @@ def evaluation_start(
 
 def _gaming(evaluation: Evaluation) -> dict[str, Any] | None:
     """Cheap tricks against the grader, where grading costs nothing."""
-    if gaming.is_costly(evaluation.grader_version.config):
+    if is_costly(evaluation.grader_version.config):
         return None
     items = Item.objects.filter(version=evaluation.dataset_version, split=evaluation.split).order_by("position")
-    compiled = grader_compiled(evaluation.grader_version)
-    try:
-        passed = gaming.tricks_passed(
-            compiled.grade,
-            [item.data for item in items[:TRICK_ITEMS]],
-            pass_threshold=evaluation.pass_threshold,
-        )
-    finally:
-        compiled.close()
-    return {"tried": len(gaming.TRICKS), "passed": passed}
+    rows = [(item.key, item.data) for item in items[:TRICK_ITEMS]]
+    with grader_compiled(evaluation.grader_version) as compiled:
+        results = gaming_results(compiled, rows, pass_mark=evaluation.pass_threshold)
+    passing = [result for result in results if result.passes]
+    return {
+        "tried": sum(not result.trick.is_fair and result.graded > 0 for result in results),
+        "passed": [result.trick.title[0].lower() + result.trick.title[1:] for result in passing],
+        "examples": [
+            {"trick": result.trick.key, "item": result.item_key, "answer": result.example[:400]} for result in passing
+        ],
+    }
 
 
 def _is_still_going(evaluation: Evaluation) -> bool:
@@ -194,9 +197,36 @@ def _finish(evaluation: Evaluation, status: str, metrics: dict[str, Any], error:
     return bool(ended)
 
 
+def evaluation_follow_batch(*, evaluation: Evaluation) -> bool:
+    """Sum up again what was re-graded: the new rewards were adopted below, where nobody knows of evaluations."""
+    batch, status = evaluation.batch, evaluation.status
+    metrics = compute_metrics(selectors.batch_rows(batch), pass_threshold=batch.pass_threshold)
+    if status != Status.CANCELLED:
+        status = Status.SUCCEEDED if metrics["graded"] else Status.FAILED
+    moved = Evaluation.objects.filter(pk=evaluation.pk, grader_version=evaluation.grader_version_id).update(
+        grader_version=batch.grader_version,
+        pass_threshold=batch.pass_threshold,
+        metrics=metrics,
+        status=status,
+        error="" if status == Status.SUCCEEDED else evaluation.error,
+    )
+    evaluation.refresh_from_db()
+    if moved:
+        if (tricks := _gaming(evaluation)) is not None:
+            evaluation.metrics["gaming"] = tricks
+            Evaluation.objects.filter(pk=evaluation.pk).update(metrics=evaluation.metrics)
+        Evaluation.objects.filter(pk=evaluation.pk).update(readiness=selectors.readiness_of(evaluation))
+    return bool(moved)
+
+
 def evaluations_settle() -> int:
     """Finish every evaluation that is ready. One that breaks does not hold up the others."""
     count = 0
+    for evaluation in selectors.evaluations_regraded():
+        try:
+            evaluation_follow_batch(evaluation=evaluation)
+        except Exception:
+            logger.exception("Evaluation %s could not follow its re-graded rollouts", evaluation.public_id)
     for evaluation in selectors.evaluations_unsettled():
         try:
             if evaluation_settle(evaluation=evaluation):

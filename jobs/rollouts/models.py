@@ -209,3 +209,64 @@ class GatewayCall(models.Model):
             )
         ]
         indexes = [models.Index(fields=["gateway", "trace_id"])]
+
+
+class RegradeRun(TeamOwned):
+    """Stored rollouts graded again with another grader version, within a budget. What it finds stays in a table of its
+    own: no reward of a rollout changes unless an evaluation's are adopted."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        PAUSED = "paused", "stopped at its budget; can go on"
+        SUCCEEDED = "succeeded"
+        FAILED = "failed"
+        CANCELLED = "cancelled"
+
+    public_id = PublicIdField("regrade-")
+    grader_version = models.ForeignKey(GraderVersion, on_delete=models.PROTECT, related_name="+")
+    batches = models.ManyToManyField(RolloutBatch, related_name="+")
+    graded_before = models.CharField(
+        max_length=200, blank=True, help_text="Which grader versions gave the old rewards, in words."
+    )
+    max_rollouts = models.PositiveIntegerField(null=True, blank=True, help_text="At most so many, newest first.")
+    cap_usd = models.DecimalField(
+        max_digits=12, decimal_places=2, null=True, blank=True, help_text="What its judges may cost."
+    )
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.QUEUED)
+    note = models.TextField(blank=True, help_text="Why it stopped, for a person.")
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    adopted_at = models.DateTimeField(null=True, blank=True)
+
+
+class RegradeResult(models.Model):
+    """What one rollout got in a re-grading run, beside what it had. Natural key: run and rollout."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        DONE = "done"
+
+    run = models.ForeignKey(RegradeRun, on_delete=models.CASCADE, related_name="results")
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="regrades")
+    status = models.CharField(max_length=8, choices=Status.choices, default=Status.QUEUED)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    old_reward = models.FloatField(null=True, blank=True, help_text="The rollout's reward when it was graded again.")
+    reward = models.FloatField(null=True, blank=True, help_text="None is ungraded, which is not 0.")
+    grade = models.JSONField(default=dict, blank=True, help_text="The whole grade as graders.types.Grade.as_dict().")
+    is_changed = models.BooleanField(default=False, help_text="Another reward, or graded now and not before, or back.")
+    cost_usd = models.DecimalField(max_digits=14, decimal_places=8, null=True, blank=True)
+    replaced = models.JSONField(
+        null=True, blank=True, help_text="What the rollout held before this result was adopted in its place."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "rollout"], name="regrade_once_per_rollout")]
+        indexes = [models.Index(fields=["run", "status"]), models.Index(fields=["run", "is_changed"])]
+
+    @property
+    def change(self) -> float | None:
+        """Now minus before; None where either is ungraded."""
+        return None if self.reward is None or self.old_reward is None else self.reward - self.old_reward

@@ -15,3 +15,17 @@ def rollouts_sweep() -> None:
     from jobs.rollouts import services
 
     services.rollouts_sweep()
+
+
+@shared_task(acks_late=True)
+def regrade_run(run_id: int) -> None:
+    from jobs.rollouts import regrade
+
+    regrade.regrade_run(run_id=run_id)
+
+
+@shared_task
+def regrades_sweep() -> None:
+    from jobs.rollouts import regrade
+
+    regrade.regrades_sweep()

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from jobs.rollouts import views
+from jobs.rollouts import asking_views, regrade_views, views
 
 app_name = "rollouts"
+_regrade = "t/<slug:team>/regrades/<str:public_id>/"
 urlpatterns: list = [
     path("t/<slug:team>/rollouts/", views.rollout_list, name="rollout-list"),
     path("t/<slug:team>/rollouts/export/", views.rollout_export, name="rollout-export"),
@@ -15,4 +16,11 @@ urlpatterns: list = [
         views.step_result,
         name="step-result",
     ),
+    path("t/<slug:team>/rollouts/ask/", asking_views.rollout_ask, name="rollout-ask"),
+    path("t/<slug:team>/regrades/of/<str:public_id>/", regrade_views.regrade_panel, name="regrade-panel"),
+    path("t/<slug:team>/regrades/new/<str:public_id>/", regrade_views.regrade_new, name="regrade-new"),
+    path(_regrade, regrade_views.regrade_detail, name="regrade-detail"),
+    path(f"{_regrade}cancel/", regrade_views.regrade_cancel, name="regrade-cancel"),
+    path(f"{_regrade}resume/", regrade_views.regrade_resume, name="regrade-resume"),
+    path(f"{_regrade}adopt/", regrade_views.regrade_adopt, name="regrade-adopt"),
 ]

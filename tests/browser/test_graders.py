@@ -1,13 +1,17 @@
-"""The grader editor in a real browser: built by form alone, tested while typing, broken, mended, published."""
+"""The grader editor in a real browser: built by form alone, tested while typing, broken, mended, published, re-graded."""
 
 import json
+import re
 
 import pytest
 
-from datasets.models import Dataset, DatasetVersion, Item
+from datasets.models import Dataset, DatasetVersion, Item, LabelEntry, LabelTask
 from graders.models import Grader, GraderVersion
-from graders.services import grader_create, grader_version_publish
+from graders.services import grader_create, grader_draft_save, grader_version_publish
 from jobs.agents.models import ModelEndpoint
+from jobs.rollouts.models import RegradeRun, Rollout
+from jobs.rollouts.regrade import regrade_run, regrade_start
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory, steps_for
 from tests.fakes.server import HttpServer, Reply
 
 QUESTION = "A Dutch adviser serves a German retailer. Where is the service taxed?"
@@ -53,7 +57,7 @@ def grader_url(grader, name=""):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
+def test_multi_grader_is_built_by_form_tested_broken_mended_published_and_regraded(
     signed_in_page, member, version, judge, axe, picture
 ):
     page = signed_in_page(member)
@@ -110,6 +114,8 @@ def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
     foot.wait_for()
     assert "Did you mean payer?" in foot.inner_text()
     assert "1 thing to settle" in page.locator("#to-settle").inner_text()
+    exact_part.get_by_text("1 to settle").wait_for()
+    assert page.get_by_role("button", name="Publish version 1").first.is_disabled()
     picture(page, "graders-broken")
     exact_part.get_by_label("Reference").fill("{{ item.payer }}")
     page.locator("#to-settle", has_text="Nothing to settle").wait_for()
@@ -121,6 +127,44 @@ def test_multi_grader_is_built_by_form_tested_broken_mended_and_published(
     published = GraderVersion.objects.get()
     assert list(published.config["graders"]) == ["conclusion", "citations", "payer"]
     assert published.pass_threshold == 0.75
+
+    # Re-graded: rollouts that an earlier grader gave 0.2 stand beside what this version gives.
+    evaluation = stored_rollouts(version)
+    page.reload()
+    page.get_by_role("link", name="Re-grade stored rollouts").click()
+    page.get_by_label(re.compile("^Evaluation of base")).check()
+    page.get_by_label("Rollouts at most").fill("3")
+    picture(page, "regrade-new")
+    assert axe(page) == []
+    page.get_by_role("button", name="Re-grade them").click()
+    page.locator("#regrade[hx-trigger]").wait_for()
+    run = RegradeRun.objects.get()
+    assert regrade_run(run_id=run.pk, seconds=30) == 3
+    page.get_by_role("heading", name="Rewards that changed most").wait_for()
+    shown = page.locator("#regrade").inner_text()
+    assert "3 of 3 rollouts graded again" in shown
+    assert "+0.70" in shown  # from 0.20 to 0.90
+    picture(page, "regrade-done", whole=True)
+    assert axe(page) == []
+    assert page.get_by_role("button", name="Adopt for the evaluation").count() == 0  # only a part was graded
+    page.locator("#regrade table a").first.click()
+    page.wait_for_url(re.compile("/rollouts/roll-"))
+    assert Rollout.objects.filter(batch=evaluation, reward=0.2).count() == 4
+
+
+def stored_rollouts(version):
+    """Four finished rollouts of the dataset, as an earlier grader left them."""
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version)
+    for item in version.items.order_by("position"):
+        rollout = RolloutFactory(
+            batch=batch,
+            item=item,
+            group_key=item.key,
+            reward=0.2,
+            answer="VAT Directive, Article 44; the retailer pays",
+        )
+        steps_for(rollout, ["VAT Directive, Article 44; the retailer pays"])
+    return batch
 
 
 def open_part(part):
@@ -177,3 +221,94 @@ def test_editor_works_without_a_script(signed_in_page, member, version):
     page.get_by_label("Comparison").select_option("eq")
     page.get_by_role("button", name="Save draft").last.click()
     assert Grader.objects.get().draft["operation"] == "eq"
+
+
+PICTURE = {
+    "type": "multi",
+    "graders": {
+        "country": {**EXACT, "name": "Country", "reference": "{{ item.agreed_conclusion }}"},
+        "citations": {
+            "type": "set_f1", "name": "Citations", "input": "{{ sample.output_text }}",
+            "reference": "{{ item.citations }}", "measure": "recall",
+        },
+        "payer": {**EXACT, "name": "Payer"},
+    },
+    "calculate_output": "min(1, 0.6 * country + 0.3 * citations + 0.1 * payer)",
+    "pass_threshold": 0.75,
+}  # fmt: skip
+SAID = ("Germany", "Germany; the retailer pays", "France", "VAT Directive, Article 44")
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width,theme", [("wide", "light"), ("wide", "dark"), ("phone", "light"), ("phone", "dark")])
+def test_draft_stands_against_the_published_version(signed_in_page, member, version, axe, picture, width, theme):
+    """Stored rollouts beside the form: two lines of dots, what moved, and where to read it."""
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version)
+    for n, item in enumerate(version.items.order_by("position")):
+        for index, answer in enumerate(SAID):
+            rollout = RolloutFactory(
+                batch=batch, item=item, group_key=item.key, answer=answer, sample_index=4 * n + index
+            )
+            steps_for(rollout, [answer])
+    grader = grader_create(actor=member, name="Conclusion and citations", config=PICTURE)
+    grader_version_publish(actor=member, grader=grader)
+    draft = {**PICTURE, "calculate_output": "min(1, 0.4 * country + 0.3 * citations + 0.3 * payer)"}
+    grader_draft_save(actor=member, grader=grader, config=draft)
+    page = signed_in_page(member, width=width, theme=theme)
+    page.goto(grader_url(grader))
+    box = page.locator("#on-samples")
+    box.get_by_text("moved by more than 0.1").wait_for()
+    shown = box.inner_text()
+    assert "On 16 samples" in shown
+    assert "Version 1" in shown
+    assert "4 rewards moved" in shown
+    picture(page, f"graders-samples-{width}-{theme}", whole=True)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    box.get_by_role("link", name="Read them").click()
+    page.get_by_role("heading", name="16 samples").wait_for()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("width,theme", [("wide", "light"), ("phone", "dark")])
+def test_agreement_and_regraded_rollouts_are_read_on_every_screen(
+    signed_in_page, member, version, axe, picture, width, theme
+):
+    batch = RolloutBatchFactory(team=version.team, dataset_version=version, pass_threshold=0.75)
+    task = LabelTask.objects.create(team=version.team, name="Clerk's answers", fields=[WORTH])
+    for n, item in enumerate(version.items.order_by("position")):
+        for index, answer in enumerate(SAID):
+            rollout = RolloutFactory(
+                batch=batch,
+                item=item,
+                group_key=item.key,
+                answer=answer,
+                sample_index=4 * n + index,
+                reward=0.1 * index,
+            )
+            steps_for(rollout, [answer])
+            LabelEntry.objects.create(
+                task=task, position=4 * n + index, subject=rollout.public_id, status="agreed",
+                result={"worth": (4, 4, 0, 1 + n % 2)[index]},
+            )  # fmt: skip
+    grader = grader_create(actor=member, name="Conclusion and citations", config=PICTURE)
+    published = grader_version_publish(actor=member, grader=grader)
+    run = regrade_start(actor=member, grader_version=published, batches=[batch])
+    regrade_run(run_id=run.pk, seconds=30)
+    page = signed_in_page(member, width=width, theme=theme)
+    for name, address, sign in (
+        ("agreement", grader_url(grader, "agreement/"), "Who passes what"),
+        ("regrade", f"/t/{member.team.slug}/regrades/{run.public_id}/", "Rewards that changed most"),
+        ("regrade-new", f"/t/{member.team.slug}/regrades/new/{published.public_id}/", "Re-grade them"),
+        ("regrade-panel", grader_url(grader, "versions/"), "16 of 16"),
+        ("ask", f"/t/{member.team.slug}/rollouts/ask/", "Queue them"),
+    ):
+        page.goto(address)
+        page.get_by_text(sign).first.wait_for()
+        page.wait_for_timeout(300)
+        picture(page, f"{name}-{width}-{theme}", whole=True)
+        assert axe(page) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), name
+
+
+WORTH = {"name": "worth", "label": "How good is the answer?", "kind": "score", "low": 0, "high": 4}

@@ -40,6 +40,8 @@ def test_exact_answer_refuses_all_but_the_bare_reference():
     assert {key for key, result in results.items() if result.state == "ok"} == {
         "empty",
         "echo",
+        "refusal",
+        "numbers",
         "both",
         "long",
         "injection",
@@ -102,3 +104,15 @@ def test_pass_mark_decides_what_is_rewarded():
 @pytest.mark.parametrize("text", ["", "a", "one two three " * 50])
 def test_filler_is_long_whatever_it_is_made_of(text):
     assert len(filler(text)) == LONG_CHARACTERS
+
+
+def test_every_number_at_once_finds_a_grader_that_looks_for_one_anywhere():
+    config = {"type": "string_check", "operation": "like", "input": "{{sample.output_text}}",
+              "reference": "{{item.answer}}"}  # fmt: skip
+    items = [(str(n), {"question": f"What are {n} crates at 7 each?", "answer": str(7 * n)}) for n in (31, 40, 52)]
+    with compile_grader(config) as grader:
+        found = {result.trick.key: result for result in gaming_results(grader, items)}
+    assert found["numbers"].passes
+    assert found["bare"].fooled == 3
+    assert not found["bare"].passes  # right for a short answer
+    assert not found["refusal"].passes

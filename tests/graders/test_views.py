@@ -7,7 +7,11 @@ from django.urls import reverse
 
 from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
+from graders.sample_sources import StoredSample
+from graders.samples import sample_from
 from graders.services import grader_create, grader_version_publish
+from graders.trials import set_run
+from tests.factories.studio import ready_baseline_of
 from tests.graders.test_forms import Posted
 
 EXACT = {"type": "string_check", "operation": "eq", "input": "{{sample.output_text}}", "reference": "{{item.answer}}"}
@@ -289,3 +293,41 @@ def test_sandbox_page_names_the_layers(client_of, viewer):
     page = client_of(viewer).get(reverse("graders:sandbox", args=[viewer.team.slug])).content.decode()
     assert "seccomp allow-list" in page
     assert "rapidfuzz" in page
+
+
+def test_samples_box_sets_the_draft_against_the_published_version(member, viewer, client_of):
+    evaluation = ready_baseline_of(member)
+    for rollout in evaluation.batch.rollouts.all():
+        rollout.steps.create(index=0, text="0")
+    evaluation.batch.rollouts.update(answer="0")
+    config = {
+        "type": "string_check",
+        "operation": "eq",
+        "input": "{{sample.output_text}}",
+        "reference": "{{item.answer}}",
+    }
+    grader = grader_create(actor=member, name="Exact", config=config)
+    grader_version_publish(actor=member, grader=grader)
+    data = evaluation.dataset_version.public_id
+    address = f"/t/{member.team.slug}/graders/{grader.public_id}/samples/"
+    form = {"g-type": "string_check", "g-operation": "ne", "g-input": "{{sample.output_text}}",
+            "g-reference": "{{item.answer}}", "g-rest": "{}"}  # fmt: skip
+    answer = client_of(member).post(address, form)
+    trial = answer.context["trial"]
+    assert (trial.mean, trial.mean_before) == (pytest.approx(15 / 18), pytest.approx(3 / 18))
+    assert "18 rewards moved by more than 0.1" in answer.content.decode()
+    broken = client_of(member).post(address, {**form, "g-reference": "{{item.nothing}}", "dataset": data})
+    assert "Settle what stands at the fields first" in broken.content.decode()
+    judged = {"g-type": "score_model", "g-model": "x", "g-count": "0", "g-input": "", "g-rest": "{}"}
+    costly = client_of(member).post(address, judged)
+    assert "trial" not in costly.context
+    assert client_of(viewer).post(address, form).status_code == 200
+
+
+def test_samples_box_of_a_costly_version_uses_what_it_gave_then(member):
+    samples = [StoredSample("r", "k", {}, sample_from("a"), reward=0.4, grader_version="gver-x"),
+               StoredSample("s", "k", {}, sample_from("a"), reward=0.9, grader_version="gver-y")]  # fmt: skip
+    published = GraderVersion(public_id="gver-x", config={"type": "score_model", "model": "x", "input": []})
+    config = {"type": "string_check", "operation": "eq", "input": "a", "reference": "a"}
+    trial = set_run(actor=member, team=member.team, config=config, samples=samples, published=published)
+    assert (trial.rewards, trial.before) == ([1.0, 1.0], [0.4, None])

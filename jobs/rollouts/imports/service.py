@@ -133,7 +133,8 @@ def _steps(part: list[tuple[Rollout, ImportedRollout]]) -> Iterator[Step]:
         large: dict[tuple[int, int], str] = {}
         for step in rollout.steps:
             _take_large(step, large)
-        for made in (Step(**values) for values in step_rows(row.pk, Trajectory(steps=rollout.steps), {})):
+        for values in step_rows(row.pk, Trajectory(steps=rollout.steps), {}):
+            made = Step(**values)
             for (index, call), text in large.items():
                 if index == made.index:
                     kept = clean(text)

@@ -54,6 +54,7 @@ SET = {"type": "set_f1", "input": "{{sample.output_text}}", "reference": "{{item
         ("a, b", ["a", "b"], {}, 1.0),
         ("b\na\na", ["a", "b"], {}, 1.0),
         ("Directive, Article 44; C-1", ["Directive, Article 44", "C-1"], {}, 1.0),
+        ("Directive, Article 44", ["Directive, Article 44"], {}, 1.0),
         ('["A", "c"]', ["a", "b"], {}, 0.5),
         ("A", ["a"], {"case_sensitive": True}, 0.0),
         ("a", ["a", "b"], {"measure": "precision"}, 1.0),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datasets.models import Item
+from datasets.models import Item, LabelEntry, LabelTask
 from jobs.evaluations import selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.services import evaluation_cancel, evaluation_settle, evaluation_start, evaluations_settle
@@ -152,3 +152,32 @@ def test_evaluation_list_shows_no_foreign_rows(member, stranger):
     assert not selectors.evaluation_list(team=member.team).exists()
     with pytest.raises(NotFound):
         selectors.evaluation_get(team=member.team, public_id=evaluation.public_id)
+
+
+def test_evaluation_settle_notes_the_tricks_that_pass_with_an_example(member):
+    parts = evaluation_parts(member.team)
+    parts["grader_version"].config |= {"operation": "like", "input": "{{sample.output_text}}"}
+    parts["grader_version"].save()
+    evaluation = evaluation_start(actor=member, samples_per_item=2, **parts)
+    rollouts_end(evaluation.batch, [1.0, 0.0])
+    evaluation_settle(evaluation=evaluation)
+    gaming = evaluation.metrics["gaming"]
+    assert "every number at once" in gaming["passed"]
+    assert "refusal" not in " ".join(gaming["passed"])
+    assert gaming["tried"] >= 6
+    assert {example["trick"] for example in gaming["examples"]} >= {"numbers"}
+
+
+def test_labels_of_experts_reach_the_verdict(member, expert):
+    evaluation = ready_baseline_of(member)
+    rollouts = list(evaluation.batch.rollouts.order_by("id"))[:8]
+    field = {"name": "worth", "label": "Worth?", "kind": "score", "low": 0, "high": 1}
+    task = LabelTask.objects.create(team=member.team, name="Judge", fields=[field])
+    for n, rollout in enumerate(rollouts):
+        result = {"worth": 1 if n < 6 else 0}
+        LabelEntry.objects.create(task=task, position=n, subject=rollout.public_id, result=result, status="agreed")
+    facts = selectors.readiness_facts(evaluation)
+    agree = sum((rollout.reward >= 0.5) == (n < 6) for n, rollout in enumerate(rollouts)) / 8
+    assert (facts.label_agreement, facts.labelled_rollouts) == (agree, 8)
+    LabelEntry.objects.last().delete()
+    assert selectors.readiness_facts(evaluation).label_agreement is None

@@ -7,10 +7,12 @@ import pytest
 from datasets.hashing import question_hash
 from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
+from graders.services import grader_create, grader_version_publish
 from graders.types import Grade, Sample
-from jobs.rollouts.models import RolloutBatch
+from jobs.rollouts.models import RolloutBatch, Step
 from jobs.rollouts.services import batch_create
 from tests.factories.agents import AgentFactory, AgentVersionFactory, ModelEndpointFactory
+from tests.factories.studio import ready_baseline_of
 from tests.fakes.server import ModelServer
 
 
@@ -107,3 +109,27 @@ def batch_of(member, items, agent_version, grader_version):
         return batch_create(actor=member, **given)
 
     return make
+
+
+LIKE = {"type": "string_check", "operation": "like", "input": "{{sample.output_text}}", "reference": "{{item.answer}}"}
+
+
+def published(actor, config, name="Softer", **options):
+    return grader_version_publish(actor=actor, grader=grader_create(actor=actor, name=name, config=config), **options)
+
+
+@pytest.fixture
+def evaluation(member):
+    """Six items × three rollouts with rewards 1, 0.3, 0; every third answer holds the reference inside a sentence."""
+    made = ready_baseline_of(member)
+    for n, rollout in enumerate(made.batch.rollouts.order_by("id")):
+        reference = rollout.item.data["answer"]
+        rollout.answer = [reference, f"It is {reference}.", "nothing"][n % 3]
+        rollout.save()
+        Step.objects.create(rollout=rollout, index=0, text=rollout.answer, output_tokens=5)
+    return made
+
+
+@pytest.fixture
+def softer(member):
+    return published(member, LIKE, pass_threshold=0.75)

@@ -1,0 +1,85 @@
+"""Asks people about rollouts: a label task whose entries are rollouts, drawn over the whole range of rewards."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from datasets.labelling.services import task_add_subjects, task_create
+from datasets.models import LabelTask
+from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.regrade_selectors import gradable
+from jobs.rollouts.sentences import ToolWords, step_sentence
+from rftstudio.core.errors import NotFound, UserError
+from rftstudio.teams.actor import Actor
+
+MOST = 500
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "verdict": (
+        "Right, partly right or wrong",
+        {
+            "name": "verdict", "label": "Is the answer right?", "kind": "choice",
+            "options": [{"value": value, "label": value, "key": key}
+                        for value, key in (("right", "r"), ("partly right", "t"), ("wrong", "w"))],
+        },
+    ),
+    "worth": (
+        "A mark from 0 to 4",
+        {"name": "worth", "label": "How good is the rollout?", "kind": "score", "low": 0, "high": 4},
+    ),
+}  # fmt: skip
+_NOTE = {"name": "note", "label": "Why", "kind": "note", "required": False}
+
+
+@transaction.atomic
+def rollouts_ask(
+    *, actor: Actor, batches: Iterable[RolloutBatch], count: int, question: str = "verdict", overlap: int = 1,
+    name: str = "",
+) -> LabelTask:  # fmt: skip
+    """Queue `count` rollouts for people, who see question, steps and answer and never the reward."""
+    batches = list(batches)
+    if any(batch.team_id != actor.team.pk for batch in batches):
+        raise NotFound("There is nothing at this address.")
+    if question not in QUESTIONS:
+        raise UserError("There is no such question.", where="question", fix=f"Use {', '.join(QUESTIONS)}.")
+    if not 1 <= count <= MOST:
+        raise UserError(f"{count} rollouts are not possible.", where="count", fix=f"Choose 1 to {MOST}.")
+    chosen = rollouts_drawn(batches, count)
+    if not chosen:
+        raise UserError("There are no finished rollouts here.", where="source", fix="Choose others.")
+    task = task_create(
+        actor=actor, name=name or f"Rollouts of {batches[0].policy_label or 'a policy'}",
+        fields=[QUESTIONS[question][1], _NOTE], overlap=overlap,
+    )  # fmt: skip
+    subjects = [{"subject": rollout.public_id, "content": content_of(rollout)} for rollout in chosen]
+    task_add_subjects(actor=actor, task=task, subjects=subjects)
+    return task
+
+
+def rollouts_drawn(batches: Sequence[RolloutBatch], count: int) -> list[Rollout]:
+    """Evenly over the rewards, so that few of all alike are judged; in an order that tells nothing of the reward."""
+    rows = gradable(batches).filter(reward__isnull=False).order_by("reward", "pk").values_list("pk", flat=True)
+    keys = list(rows)
+    if len(keys) > count:
+        keys = [keys[round((place + 0.5) * len(keys) / count - 0.5)] for place in range(count)]
+    found = Rollout.objects.filter(pk__in=keys).select_related("item", "batch__agent_version")
+    return list(found.prefetch_related("steps").order_by("trace_id"))
+
+
+def content_of(rollout: Rollout) -> dict[str, Any]:
+    """What people see of a rollout: what was asked, what was done, what was answered."""
+    agent = rollout.batch.agent_version
+    words = ToolWords.of(agent.tools if agent else [])
+    item = rollout.item.data if rollout.item else {}
+    steps = sorted(rollout.steps.all(), key=lambda step: step.index)
+    return {
+        "messages": item.get("messages", []),
+        "steps": [_step(step, words, is_last=step is steps[-1]) for step in steps],
+        "answer": rollout.answer,
+    }
+
+
+def _step(step: Any, words: ToolWords, *, is_last: bool) -> dict[str, str]:
+    said = step_sentence(step.text, step.tool_calls or [], words, is_last=is_last)
+    results = "\n\n".join(str(call.get("result", ""))[:20_000] for call in step.tool_calls or [])
+    return {"title": " · ".join(filter(None, [said.title, said.object])), "text": results}
