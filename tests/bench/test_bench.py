@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from bench import __main__ as runner
+from bench import graders
 
 ROOT = Path(__file__).parents[2]
 
