@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.attribution import waterfall
+from jobs.attribution.catalogue import ALL, LIVE
 from jobs.attribution.convert import stored_step
 from jobs.attribution.methods.base import action_key
-from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.reliability import Reliability, reliability_of
 from jobs.rollouts.alignment import Beside, align, common_start
@@ -143,17 +143,18 @@ class Walk:
 
 
 def method_tabs(
-    group_size: int, current: str, credits: Mapping[str, RolloutCredit], has_step_rewards: bool
+    group_size: int, current: str, credits: Mapping[str, RolloutCredit], has_step_rewards: bool, live: Mapping[str, str]
 ) -> list[Tab]:
-    """Every method with its reliability; one that cannot run says what it needs."""
+    """Every method with its reliability; one that cannot run says what it needs. `live` has the notes of some."""
     tabs = []
-    for key, method in METHODS.items():
-        missing = key == "returns_to_go" and not has_step_rewards
+    for key, method in ALL.items():
+        missing = (key == "returns_to_go" and not has_step_rewards) or (key in LIVE and key not in credits)
+        note = f"needs {method.needs}" if missing else _NOTES.get(key, method.needs)
         tabs.append(
             Tab(
                 key=key,
                 name=method.name,
-                note=f"needs {method.needs}" if missing else _NOTES.get(key, method.needs),
+                note=live.get(key, note),
                 reliability=reliability_of(key, group_size),
                 is_current=key == current,
                 is_ready=not missing,
@@ -371,9 +372,9 @@ def why_this_much(
     credit = credits.get(method)
     detail = _detail(credit, index)
     others = [
-        (METHODS[key].name, other.credits[index])
+        (ALL[key].name, other.credits[index])
         for key, other in credits.items()
-        if key not in (method, "uniform") and key in METHODS and index < len(other.credits)
+        if key not in (method, "uniform") and key in ALL and index < len(other.credits)
     ]
     axis = waterfall.axis_for(reading.low, reading.high, [], 0.0)
     return Why(
@@ -401,6 +402,9 @@ def _because(method: str, detail: Mapping[str, Any], credit: RolloutCredit | Non
     if "before" not in detail:
         return ""
     before, after = show_reward(detail["before"]), show_reward(detail["after"])
+    if method == "rerun":
+        count = credit.support[index] if credit is not None else 0
+        return f"Mean reward from before this step {before}, from after it {after}, over {count} continuations."
     if method == "prefix_value":
         return f"Guess before {before}, after {after}."
     company = detail.get("company", 0)

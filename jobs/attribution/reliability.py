@@ -33,8 +33,18 @@ def bench_results() -> dict[str, Any]:
         return {}
 
 
+#: Methods whose worth is not a matter of the bench.
+_KNOWN = {
+    "rerun": Reliability(4, "measured on the spot", "Its intervals come from the continuations themselves."),
+    "judge": Reliability(0, "not set up", "No judge has been compared with experts' marks here.", False),
+    "information_gain": Reliability(0, "not available", "The log-probabilities it needs are not stored.", False),
+}
+
+
 def reliability_of(method: str, group_size: int) -> Reliability:
     """From the measured group size next to the one at hand."""
+    if method in _KNOWN:
+        return _KNOWN[method]
     by_size = bench_results().get("methods", {}).get(method, {}).get("by_group_size", {})
     if not by_size:
         return UNMEASURED

@@ -9,6 +9,7 @@ urlpatterns = [
     path("t/<slug:team>/credit-methods/", views.method_list, name="method-list"),
     path("t/<slug:team>/credit/<str:source>/", views.source_credit, name="source-credit"),
     path("t/<slug:team>/credit/<str:source>/compute/", views.source_compute, name="source-compute"),
+    path("t/<slug:team>/rollouts/<str:public_id>/rerun/", views.rerun_start, name="rerun-start"),
     path("t/<slug:team>/rollouts/<str:public_id>/steps/<int:step>/mark/", views.step_mark, name="step-mark"),
 ]
 

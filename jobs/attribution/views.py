@@ -10,7 +10,8 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.attribution import charts, page, selectors, services, summary
+from jobs.attribution import charts, page, rerun, selectors, services, summary
+from jobs.attribution.catalogue import ALL
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.reliability import bench_results, claim_rows
@@ -18,6 +19,7 @@ from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
+from rftstudio.core.money import show_usd
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, redirect_to, team_view
 
@@ -71,7 +73,7 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
             )
             row.why.people = [(str(m.user), m.get_mark_display()) for m in marks if m.step_index == row.view.index]
     return {
-        "reading": reading, "rollout": rollout, "walk": walk, "method": METHODS[method], "why_none": why_none,
+        "reading": reading, "rollout": rollout, "walk": walk, "method": ALL[method], "why_none": why_none,
         "is_waiting": is_waiting, "beside": beside, "beside_words": words, "next_beside": following,
         "can_label": can(request.actor, Permission.LABEL), "marks": StepMark.Mark,
         "next_from": walk.last + 1 if walk.last < walk.total else None,
@@ -94,9 +96,10 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
     siblings = reading.siblings
     credits = selectors.credits_of(reading.rollout)
     current = _method(request, reading)
-    tabs = page.method_tabs(
-        len(siblings.graded) + 1, current, credits, reading.rollout.steps.filter(step_reward__isnull=False).exists()
-    )
+    again = _rerun_context(request, reading)
+    has_step_rewards = reading.rollout.steps.filter(step_reward__isnull=False).exists()
+    live = {"rerun": again["note"]} if again["note"] else {}
+    tabs = page.method_tabs(len(siblings.graded) + 1, current, credits, has_step_rewards, live)
     ready = [tab for tab in tabs if tab.is_ready]
     place = next((index for index, tab in enumerate(ready) if tab.is_current), -1)
 
@@ -109,6 +112,7 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
     return {
         "advantage": None if rollout.reward is None or baseline is None else rollout.reward - baseline,
         "prompt": prompt_of(rollout),
+        "again": again,
         "tokens": rollout.input_tokens + rollout.output_tokens,
         "tabs": tabs,
         "tab": next(tab for tab in tabs if tab.is_current),
@@ -119,9 +123,32 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
     }
 
 
+def _rerun_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
+    """Whether and at what price the rest can be run again, or how far that is."""
+    rollout = reading.rollout
+    state = rerun.rerun_state(rollout)
+    if state.batch is not None:
+        note = f"{state.ended} of {state.total} continuations" if state.is_running else ""
+        return {"note": note, "batch": state.batch, "is_running": state.is_running}
+    reason = rerun.why_not(rollout, len(reading.siblings.graded))
+    if reason:
+        return {"note": reason}
+    if not can(request.actor, Permission.EVALUATION_RUN):
+        return {"note": "an engineer can start it"}
+    cost = rerun.estimate(rollout)
+    price = (
+        "on this machine" if cost.is_local else "no price set" if cost.usd is None else f"about {show_usd(cost.usd)}"
+    )
+    return {
+        "note": f"{cost.rollouts} rollouts, {price}",
+        "cost": cost,
+        "button": f"Re-run {cost.rollouts} rollouts, {price}",
+    }
+
+
 def _method(request: TeamRequest, reading: Reading) -> str:
     asked = request.GET.get("credit", "")
-    if asked in METHODS:
+    if asked in METHODS or asked in page.LIVE:
         return asked
     graded = reading.rollout.batch.rollouts.filter(reward__isnull=False)[: page.ENOUGH_TO_LEARN].count()
     return page.DEFAULT if graded >= page.ENOUGH_TO_LEARN else "divergence"
@@ -139,7 +166,9 @@ def _credits(
         if key not in found and (key != "returns_to_go" or has_step_rewards):
             credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=key)
             found |= {key: credit} if credit else {}
-    if method in found:
+    if rerun.METHOD not in found and (settled := rerun.rerun_settle(rollout=rollout, siblings=everyone)):
+        found[rerun.METHOD] = settled
+    if method in found or method in page.LIVE:
         return found, False
     if "compute" not in request.GET and rollout.batch.rollouts.count() > INLINE_ROLLOUTS:
         return found, True
@@ -193,6 +222,18 @@ def step_mark(request: TeamRequest, public_id: str, step: int) -> HttpResponse:
 
 
 @team_view
+@require_POST
+def rerun_start(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Order continuations of every prefix of a rollout."""
+    reading = rollout_reading(team=request.actor.team, public_id=public_id)
+    batch = rerun.rerun_start(actor=request.actor, rollout=reading.rollout)
+    messages.success(
+        request, f"{batch.rollouts.count()} rollouts are queued; their credit appears under Re-run from here."
+    )
+    return redirect_to(request, reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id]))
+
+
+@team_view
 @require_GET
 def source_credit(request: TeamRequest, source: str) -> HttpResponse:
     """Credit over all rollouts of a job or an evaluation, as a page or, for other pages, as a panel."""
@@ -229,5 +270,5 @@ def source_compute(request: TeamRequest, source: str) -> HttpResponse:
 @require_GET
 def method_list(request: TeamRequest) -> HttpResponse:
     """How each method works, what it assumes and how often it was right on worlds with a known answer."""
-    cards = [{"method": method, "rows": claim_rows(key)} for key, method in METHODS.items()]
+    cards = [{"method": method, "rows": claim_rows(key)} for key, method in ALL.items()]
     return render(request, "attribution/method_list.html", {"cards": cards, "bench": bench_results()})

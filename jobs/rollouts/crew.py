@@ -20,7 +20,7 @@ from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
 from jobs.rollouts.engine.loop import Policy, run_rollout
 from jobs.rollouts.engine.sample import sample_of
-from jobs.rollouts.engine.types import Limits, PolicyError, Trajectory
+from jobs.rollouts.engine.types import Limits, PolicyError, StepRecord, Trajectory
 from rftstudio.core.outbound import OutboundClient, async_httpx_client
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ class Work:
     trace_id: str
     item: dict[str, Any]
     seed: int | None = None  # of its sampling, where the model takes one
+    prefix: tuple[StepRecord, ...] = ()  # steps of an earlier rollout that this one goes on from
 
 
 @dataclass
@@ -169,6 +170,7 @@ class Crew:
             limits=recipe.limits,
             system_prompt=recipe.system_prompt,
             trace_id=work.trace_id,
+            prefix=work.prefix,
         )
         if trajectory.is_failed or recipe.grade is None:
             return Outcome(work, trajectory)

@@ -20,6 +20,8 @@ GROUPS_PAGE = 20
 GROUP_ROWS = 12
 #: Step marks in a row.
 RIBBON = 14
+#: Ids looked through before the whole table.
+NEAR = 4000
 #: Counted exactly up to here; above it "about".
 COUNT_EXACT = 10_000
 #: Histograms look at no more than this many of the newest rollouts, and say so.
@@ -180,11 +182,19 @@ def _keyset(found: QuerySet[Rollout], size: int, after: int | None, before: int 
         page = list(found.filter(id__gt=before).order_by("id")[: size + 1])
         more, page = len(page) > size, page[:size][::-1]
         return page, (page[-1].id if page else None), (page[0].id if page and more else None)
-    if after is not None:
-        found = found.filter(id__lt=after)
-    page = list(found.order_by("-id")[: size + 1])
+    page = _newest_first(found, size + 1, after)
     more, page = len(page) > size, page[:size]
     return page, (page[-1].id if more else None), (page[0].id if page and after is not None else None)
+
+
+def _newest_first(found: QuerySet[Rollout], count: int, after: int | None) -> list[Rollout]:
+    """The newest rows before `after`. A common filter fills its page from the newest ids, whatever index the database
+    would have preferred; only a rare one is searched to the end."""
+    if after is not None:
+        found = found.filter(id__lt=after)
+    top = after if after is not None else (Rollout.objects.aggregate(top=Max("id"))["top"] or 0) + 1
+    page = list(found.filter(id__gte=top - NEAR).order_by("-id")[:count])
+    return page if len(page) == count or top <= NEAR else list(found.order_by("-id")[:count])
 
 
 def _members(heads: Iterable[Rollout]) -> dict[tuple[int, str], list[Rollout]]:

@@ -12,7 +12,7 @@ from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.teams.models import Team
 
 #: Query parameters that are no filters.
-OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open"}
+OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
 #: Text search looks at no more than this many of the newest rollouts that the other filters leave.
 SEARCH_DEPTH = 20_000
 

@@ -19,10 +19,11 @@ from jobs.rollouts import claims
 from jobs.rollouts.bulk import insert
 from jobs.rollouts.crew import Crew, Outcome, Recipe, Work
 from jobs.rollouts.engine.loop import Policy
+from jobs.rollouts.engine.types import StepRecord
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.policies.openai_chat import OpenAIChatPolicy
 from jobs.rollouts.policies.openai_responses import OpenAIResponsesPolicy
-from jobs.rollouts.storing import rollout_values, step_rows
+from jobs.rollouts.storing import rollout_values, step_record, step_rows
 from rftstudio.core.outbound import OutboundClient, allowed_hosts
 from rftstudio.usage.models import Category, Unit
 from rftstudio.usage.services import Usage, usage_record_many
@@ -88,6 +89,15 @@ def policy_maker(batch: RolloutBatch) -> Callable[[OutboundClient], Policy]:
     return make
 
 
+def prefix_of(row: Rollout) -> tuple[StepRecord, ...]:
+    """The steps that a re-run goes on from: `extra` names the rollout and how many of its steps."""
+    told = row.extra.get("goes_on_from")
+    if not told:
+        return ()
+    steps = Step.objects.filter(rollout__public_id=told["rollout"], rollout__team=row.team_id).order_by("index")
+    return tuple(step_record(step) for step in steps[: told["steps"]])
+
+
 class _Turn:
     def __init__(self, batch: RolloutBatch, crew: Crew, limit: int, go_on: Callable[[], None]) -> None:
         self.batch, self.crew, self.limit, self.go_on = batch, crew, limit, go_on
@@ -122,7 +132,8 @@ class _Turn:
             return  # a claim is a transaction: take several at a time
         rows = claims.claim(self.batch, room)
         for row in rows:
-            work = Work(row.pk, row.attempt, row.trace_id, row.item.data if row.item else {}, self._seed(row))
+            data = row.item.data if row.item else {}
+            work = Work(row.pk, row.attempt, row.trace_id, data, self._seed(row), prefix_of(row))
             self.in_flight[row.pk] = work
             self.crew.start(work)
 

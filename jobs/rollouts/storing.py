@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ import orjson
 
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, Step
 
 _TOOL_PATH = 400
 
@@ -157,3 +158,23 @@ def body_digest(record: RolloutRecord) -> str:
     except TypeError:  # lone surrogates, or numbers of more than 64 bits
         body = json.dumps(record.as_dict(), sort_keys=True, default=str).encode()
     return hashlib.blake2b(body, digest_size=16).hexdigest()
+
+
+_CALL_FIELDS = tuple(field.name for field in fields(ToolCallRecord))
+
+
+def step_record(step: Step) -> StepRecord:
+    """A stored step as the engine knows it: the inverse of the rows made here."""
+    return StepRecord(
+        index=step.index,
+        text=step.text,
+        reasoning=step.reasoning,
+        tool_calls=[ToolCallRecord(**{k: call[k] for k in _CALL_FIELDS if k in call}) for call in step.tool_calls],
+        finish_reason=step.finish_reason,
+        input_tokens=step.input_tokens,
+        output_tokens=step.output_tokens,
+        logprob_sum=step.logprob_sum,
+        entropy_mean=step.entropy_mean,
+        step_reward=step.step_reward,
+        milliseconds=step.milliseconds,
+    )

@@ -9,6 +9,7 @@ _regrade = "t/<slug:team>/regrades/<str:public_id>/"
 urlpatterns: list = [
     path("t/<slug:team>/rollouts/", views.rollout_list, name="rollout-list"),
     path("t/<slug:team>/rollouts/export/", views.rollout_export, name="rollout-export"),
+    path("t/<slug:team>/rollouts/distributions/", views.rollout_histograms, name="rollout-histograms"),
     path("t/<slug:team>/rollouts/groups/<int:anchor>/", views.rollout_group, name="rollout-group"),
     path("t/<slug:team>/rollouts/<str:public_id>/peek/", views.rollout_peek, name="rollout-peek"),
     path(

@@ -50,9 +50,17 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         **_GROUP_ROWS,
         "stop_reasons": Rollout.StopReason.choices,
     }
-    if not context["is_new"]:
+    if not context["is_new"] and "charts" in request.GET:  # for readers without a script
         context["histograms"] = _histograms(request, filters)
     return render(request, "rollouts/rollout_list.html", context)
+
+
+@team_view
+@require_GET
+def rollout_histograms(request: TeamRequest) -> HttpResponse:
+    """The distributions of the present search: they look at many rows, so they come after the list."""
+    histograms = _histograms(request, filtering.filters_from(request.GET))
+    return render(request, "rollouts/_histograms.html", {"histograms": histograms})
 
 
 _GROUP_ROWS = {
@@ -120,7 +128,7 @@ def _with(request: TeamRequest, name: str, value: str) -> str:
     for other in ("after", "before", "peek"):
         query.pop(other, None)
     query[name] = value
-    return f"?{query.urlencode()}"
+    return f"{list_url(request.actor.team.slug)}?{query.urlencode()}"
 
 
 def _without(request: TeamRequest, name: str) -> str:
@@ -198,7 +206,5 @@ def rollout_export(request: TeamRequest) -> StreamingHttpResponse:
     return answer
 
 
-def list_url(team_slug: str, **query: str) -> str:
-    """The list with these filters, for other pages of this room."""
-    text = "&".join(f"{name}={value}" for name, value in query.items())
-    return reverse("rollouts:rollout-list", args=[team_slug]) + (f"?{text}" if text else "")
+def list_url(team_slug: str) -> str:
+    return reverse("rollouts:rollout-list", args=[team_slug])

@@ -5,10 +5,12 @@ import json
 import logging
 import secrets
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from jobs.agents.prompts import PromptError
-from jobs.rollouts.engine.messages import assistant_message, opening_messages, tool_message
+from jobs.rollouts.engine.messages import assistant_message, opening_messages, told_messages, tool_message
 from jobs.rollouts.engine.types import (
     Limits,
     PolicyError,
@@ -42,19 +44,23 @@ async def run_rollout(
     limits: Limits,
     system_prompt: str = "",
     trace_id: str = "",
+    prefix: Sequence[StepRecord] = (),
 ) -> Trajectory:
     """Let the policy answer and call tools until it stops or a limit stops it.
+
+    With a `prefix` it goes on after these steps of an earlier rollout, which count toward the limits, not as tokens.
 
     What the policy, a tool or the network does ends in a stop reason, never in an exception; only cancellation passes.
     A limit is the policy's own doing, so such a rollout is graded; a failure (`is_failed`) is not.
     """
     run = _Run(policy, toolset, limits)
+    run.begin_after(prefix)
     run.trajectory.started_at = time.time()
     started = time.monotonic()
     clock = asyncio.timeout(limits.max_seconds)
     try:
         async with clock:
-            await run.turns(opening_messages(item, system_prompt))
+            await run.turns(opening_messages(item, system_prompt) + told_messages(prefix))
     except PromptError as exc:
         run.stop("studio_failed", str(exc))
     except PolicyError as exc:
@@ -79,6 +85,14 @@ class _Run:
         self.trajectory = Trajectory()
         self.call_ids: set[str] = set()
         self.calls_made = 0
+
+    def begin_after(self, prefix: Sequence[StepRecord]) -> None:
+        """Take over steps that another rollout made."""
+        for step in prefix:
+            taken = replace(step, index=len(self.trajectory.steps), input_tokens=0, output_tokens=0)
+            self.trajectory.steps.append(taken)
+            self.call_ids.update(call.id for call in step.tool_calls)
+            self.calls_made += len(step.tool_calls)
 
     def stop(self, reason: str, error: str = "") -> None:
         self.trajectory.stop_reason = reason

@@ -1,9 +1,10 @@
 """Messages of a rollout, in Chat Completions form. Portable."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from jobs.agents.prompts import fill_prompt
-from jobs.rollouts.engine.types import PolicyReply, ToolCallRecord
+from jobs.rollouts.engine.types import PolicyReply, StepRecord, ToolCallRecord
 
 
 def opening_messages(item: dict[str, Any], system_prompt: str = "") -> list[dict[str, Any]]:
@@ -28,6 +29,15 @@ def assistant_message(reply: PolicyReply, calls: list[ToolCallRecord]) -> dict[s
     if reply.opaque:
         message["opaque"] = reply.opaque
     return message
+
+
+def told_messages(steps: Sequence[StepRecord]) -> list[dict[str, Any]]:
+    """Finished steps as they stand in the conversation: each turn and the results it caused."""
+    messages = []
+    for step in steps:
+        messages.append(assistant_message(PolicyReply(text=step.text), step.tool_calls))
+        messages += [tool_message(call) for call in step.tool_calls]
+    return messages
 
 
 def tool_message(call: ToolCallRecord) -> dict[str, Any]:

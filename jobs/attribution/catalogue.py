@@ -1,0 +1,33 @@
+"""Every method the page lists: those that stored groups answer, and those that need a model, a budget or more data."""
+
+from jobs.attribution.methods.base import Method
+from jobs.attribution.methods.registry import METHODS
+
+RERUN = Method(
+    key="rerun",
+    name="Re-run from here",
+    sentence="The rest is run again from this step several times; credit is the change in mean reward.",
+    needs="the policy, tools that may be called again, a budget",
+    paper="VinePPO, arXiv 2410.01679",
+    compute=lambda rollouts: [],
+)
+JUDGE = Method(
+    key="judge",
+    name="Judge's marks",
+    sentence="A model marks each step; used only as far as it agreed with experts.",
+    needs="a judge model and steps marked by experts",
+    paper="Let's Verify Step by Step, arXiv 2305.20050",
+    compute=lambda rollouts: [],
+    is_complete=False,
+)
+INFORMATION_GAIN = Method(
+    key="information_gain",
+    name="Gain in knowledge",
+    sentence="Credit is how much likelier the reference answer became with each step.",
+    needs="log-probabilities of the reference after each step; no backend here stores them",
+    paper="IGPO, arXiv 2510.14967",
+    compute=lambda rollouts: [],
+)
+
+LIVE: dict[str, Method] = {method.key: method for method in (RERUN, JUDGE, INFORMATION_GAIN)}
+ALL: dict[str, Method] = {**METHODS, **LIVE}
