@@ -16,7 +16,9 @@ def test_grader_measures_are_figures(monkeypatch):
     figures = graders.measures()
     assert all(value > 0 for name, value in figures.items() if name.endswith("_per_second"))
     assert set(figures["similarity"]) == {"bleu", "gleu", "meteor", "rouge_1", "rouge_2", "rouge_l"}
-    assert all(set(row) == {"grades_per_second", "library_per_second", "ratio"} for row in figures["similarity"].values())
+    assert all(
+        set(row) == {"grades_per_second", "library_per_second", "ratio"} for row in figures["similarity"].values()
+    )
 
 
 def test_every_room_has_measures():

@@ -7,6 +7,7 @@ from django.utils import timezone
 from datasets.labelling.services import task_create
 from jobs.agents.models import Tool
 from jobs.models import Checkpoint, Job
+from jobs.rollouts.models import RegradeRun
 from rftstudio.teams import services as teams
 from rftstudio.teams.models import Membership, UserSession
 from rftstudio.usage.models import Approval
@@ -54,6 +55,8 @@ def world_of(team) -> dict[str, object]:
         "task": task.public_id,
         "entry": 0,
         "grader": baseline.grader_version.grader.public_id,
+        "grader_version": baseline.grader_version.public_id,
+        "regrade": RegradeRun.objects.create(team=team, grader_version=baseline.grader_version).public_id,
         "tool": tool.public_id,
         "model": baseline.model.public_id,
         "model_name": baseline.model.name,

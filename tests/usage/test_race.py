@@ -37,7 +37,7 @@ def run(url: str, *argv: str) -> str:
 
 
 def crowd(url: str, *, spends: bool) -> dict:
-    run(url, "manage.py", "migrate", "usage", "-v", "0")
+    run(url, "manage.py", "migrate", "-v", "0")
     run(url, "manage.py", "shell", "-v", "0", "-c", SET_UP)
     answer = json.loads(run(url, "tests/usage/crowd.py", *(["spend"] if spends else [])))
     assert answer["failed"] == 0
