@@ -22,7 +22,8 @@ from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
-from rftstudio.usage.models import Unit
+from rftstudio.usage import services as usage
+from rftstudio.usage.models import Reservation, Unit
 from rftstudio.usage.selectors import price_at
 
 Status, ResultStatus = RegradeRun.Status, RegradeResult.Status
@@ -71,6 +72,7 @@ def regrade_start(
     )
     run.batches.set(batches)
     RegradeResult.objects.bulk_create((RegradeResult(run=run, rollout_id=pk) for pk in ids), batch_size=1000)
+    _hold(actor, run, cap_usd)
     audit(
         actor, "regrade.started", run, version=grader_version.public_id, rollouts=len(ids), cap_usd=str(cap_usd or "")
     )
@@ -95,6 +97,29 @@ def _check_budget(version: GraderVersion, max_rollouts: int | None, cap_usd: Dec
                 f"There is no price for {model}, so a limit in dollars could not be kept.", where="cap_usd",
                 fix="Limit the number of rollouts instead, or ask for a price.",
             )  # fmt: skip
+
+
+def _hold(actor: Actor, run: RegradeRun, usd: Decimal | None) -> None:
+    """Set the judges' money aside, or refuse at a quota or a stop. A grader without judges spends nothing."""
+    if models_of(run.grader_version.config):
+        usage.reservation_hold(
+            actor=actor,
+            source=run.public_id,
+            kind=Reservation.Kind.EVALUATION,
+            label=f"Re-grading with {run.grader_version}"[:160],
+            amount=usd,
+        )
+
+
+@transaction.atomic
+def _stop(run: RegradeRun, status: str, note: str = "", among: Iterable[str] = selectors.ACTIVE) -> bool:
+    """End or pause a run and give back what it did not spend; False when it had stopped before."""
+    ended = None if status == Status.PAUSED else timezone.now()
+    found = RegradeRun.objects.filter(pk=run.pk, status__in=list(among))
+    if not found.update(status=status, note=note, finished_at=ended):
+        return False
+    usage.reservation_settle(team=run.team, source=run.public_id)
+    return True
 
 
 def _running_already(version: GraderVersion, batches: list[RolloutBatch]) -> RegradeRun | None:
@@ -136,9 +161,7 @@ def _settle(run: RegradeRun) -> None:
     """End the run when all is graded; wake the next slice when something waits."""
     left = set(run.results.exclude(status=ResultStatus.DONE).values_list("status", flat=True))
     if not left:
-        RegradeRun.objects.filter(pk=run.pk, status__in=selectors.ACTIVE).update(
-            status=Status.SUCCEEDED, finished_at=timezone.now(), note=""
-        )
+        _stop(run, Status.SUCCEEDED)
     elif ResultStatus.QUEUED in left and RegradeRun.objects.filter(pk=run.pk, status__in=selectors.ACTIVE).exists():
         tasks.regrade_run.delay_on_commit(run.pk)
 
@@ -172,20 +195,22 @@ def results_hand_back(ids: Iterable[int]) -> None:
 
 def regrade_pause(*, run: RegradeRun, note: str) -> None:
     """Stop at the budget; what was graded stays."""
-    RegradeRun.objects.filter(pk=run.pk, status__in=selectors.ACTIVE).update(status=Status.PAUSED, note=note)
+    _stop(run, Status.PAUSED, note)
 
 
 def regrade_fail(*, run: RegradeRun, note: str) -> None:
-    RegradeRun.objects.filter(pk=run.pk, status__in=selectors.ACTIVE).update(
-        status=Status.FAILED, note=note, finished_at=timezone.now()
-    )
+    _stop(run, Status.FAILED, note)
 
 
 @transaction.atomic
 def regrade_resume(*, actor: Actor, run: RegradeRun, cap_usd: Decimal | None) -> RegradeRun:
     """Go on with a run that stopped at its budget, under a higher one or none."""
     check_can(actor, Permission.EVALUATION_RUN, team=run.team)
-    row = RegradeRun.objects.select_for_update().select_related("grader_version").get(pk=run.pk)
+    row = (
+        RegradeRun.objects.select_for_update(of=("self",))
+        .select_related("grader_version__grader", "team")
+        .get(pk=run.pk)
+    )
     if row.status != Status.PAUSED:
         raise Conflict("This run does not wait for a higher limit.", fix="Start another one.")
     _check_budget(row.grader_version, None, cap_usd)
@@ -194,6 +219,7 @@ def regrade_resume(*, actor: Actor, run: RegradeRun, cap_usd: Decimal | None) ->
         raise UserError("That much is spent already.", where="cap_usd", fix=f"Allow more than ${spent:.2f}.")
     row.cap_usd, row.status, row.note = cap_usd, Status.RUNNING, ""
     row.save(update_fields=["cap_usd", "status", "note", "updated_at"])
+    _hold(actor, row, None if cap_usd is None else cap_usd - spent)
     audit(actor, "regrade.resumed", row, cap_usd=str(cap_usd or ""))
     tasks.regrade_run.delay_on_commit(row.pk)
     return row
@@ -203,8 +229,7 @@ def regrade_resume(*, actor: Actor, run: RegradeRun, cap_usd: Decimal | None) ->
 def regrade_cancel(*, actor: Actor, run: RegradeRun) -> RegradeRun:
     """Stop for good; what was graded stays to be looked at."""
     check_can(actor, Permission.EVALUATION_RUN, team=run.team)
-    open_now = RegradeRun.objects.filter(pk=run.pk, status__in=[*selectors.ACTIVE, Status.PAUSED])
-    if not open_now.update(status=Status.CANCELLED, finished_at=timezone.now(), note=f"Cancelled by {actor.name}."):
+    if not _stop(run, Status.CANCELLED, f"Cancelled by {actor.name}.", [*selectors.ACTIVE, Status.PAUSED]):
         raise Conflict("This run has ended; there is nothing to cancel.")
     run.refresh_from_db()
     audit(actor, "regrade.cancelled", run)

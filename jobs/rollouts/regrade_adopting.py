@@ -44,7 +44,7 @@ def regrade_adopt(*, actor: Actor, run: RegradeRun) -> int:
     What each rollout held before stays in its result. Evaluations compute their metrics anew when they next look.
     """
     check_can(actor, Permission.EVALUATION_RUN, team=run.team)
-    row = RegradeRun.objects.select_for_update().select_related("grader_version").get(pk=run.pk)
+    row = RegradeRun.objects.select_for_update(of=("self",)).select_related("grader_version").get(pk=run.pk)
     if row.adopted_at:
         return 0
     batches = adoptable(row)

@@ -52,7 +52,8 @@ def regrades_of(*, team: Team, grader: Grader) -> QuerySet[RegradeRun]:
 def regrades_without_worker() -> QuerySet[RegradeRun]:
     """Runs at work on which nobody works."""
     running = RegradeResult.objects.filter(status=RegradeResult.Status.RUNNING).values("run_id")
-    return RegradeRun.objects.filter(status__in=ACTIVE).exclude(pk__in=running).order_by("pk")
+    rows = RegradeRun.objects.filter(status__in=ACTIVE).exclude(pk__in=running)
+    return rows.select_related("team").order_by("pk")
 
 
 def regrade_spent(run: RegradeRun) -> Decimal:

@@ -23,6 +23,7 @@ from jobs.rollouts import regrade_selectors as selectors
 from jobs.rollouts.models import RegradeResult, RegradeRun
 from jobs.rollouts.stored import stored_sample
 from rftstudio.usage.models import Unit
+from rftstudio.usage.selectors import spend_stop_reason
 from rftstudio.usage.services import Usage, usage_record_many
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,8 @@ class _Turn:
     def _claim(self) -> None:
         if not self.is_claiming:
             return
+        if self.has_judges and self._waits() and (why := self._money_says_stop()):
+            regrade.regrade_pause(run=self.run_row, note=why)
         if time.monotonic() >= self.ends_at or not self._is_wanted():
             self.is_claiming = False
             return
@@ -84,6 +87,9 @@ class _Turn:
             self.grader.prepare()
             future = self.pool.submit(self._grade, row.rollout.item.data, sample, row.rollout.trace_id)
             self.in_flight[future] = row
+
+    def _money_says_stop(self) -> str:
+        return spend_stop_reason(team=self.run_row.team, source=self.run_row.public_id)
 
     def _is_wanted(self) -> bool:
         return RegradeRun.objects.filter(pk=self.run_row.pk, status__in=selectors.ACTIVE).exists()

@@ -22,9 +22,9 @@ from jobs.rollouts.models import RegradeResult, RegradeRun, Rollout
 from jobs.rollouts.regrade import regrade_cancel, regrade_resume, regrade_run, regrade_start, regrades_sweep
 from jobs.rollouts.regrade_adopting import regrade_adopt
 from jobs.rollouts.regrade_selectors import regrade_changed, regrade_counts, regrade_spent
-from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
+from rftstudio.core.errors import Conflict, NotAllowed, NotFound, QuotaExceeded, UserError
 from rftstudio.teams.models import AuditEvent
-from rftstudio.usage.models import Price, Unit, UsageRecord
+from rftstudio.usage.models import Price, Reservation, StopSwitch, Unit, UsageRecord
 from tests.fakes.server import HttpServer, Reply
 from tests.jobs.rollouts.conftest import LIKE, published
 
@@ -165,7 +165,7 @@ def test_judges_are_paid_once_and_stop_at_the_cap(member, evaluation, judge, pri
     regrade_run(run_id=run.pk, seconds=30)
     run.refresh_from_db()
     assert (run.status, regrade_counts(run).done) == ("paused", 5)
-    assert "0.0100 are spent" in run.note
+    assert "Stopped at $0.01" in run.note
     assert regrade_spent(run) == Decimal("0.01")
     assert len(judge.requests) == 5
     with pytest.raises(UserError, match="spent already"):
@@ -176,6 +176,40 @@ def test_judges_are_paid_once_and_stop_at_the_cap(member, evaluation, judge, pri
     assert (run.status, len(judge.requests)) == ("succeeded", 18)
     spent = sum(UsageRecord.objects.filter(batch_source=run.public_id).values_list("usd", flat=True))
     assert spent == regrade_spent(run) == Decimal("0.036")
+
+
+def test_money_is_held_and_what_was_not_spent_given_back(member, evaluation, judge, prices):
+    run = regrade_start(
+        actor=member, grader_version=published(member, JUDGED), batches=[evaluation.batch], cap_usd=Decimal("1.00")
+    )
+    held = Reservation.objects.get(source=run.public_id)
+    assert (held.status, held.held_usd) == ("held", Decimal("1.00"))
+    regrade_run(run_id=run.pk, seconds=30)
+    held.refresh_from_db()
+    assert (held.status, held.spent_usd) == ("settled", Decimal("0.036"))
+
+
+def test_limit_that_is_just_enough_ends_the_run(member, evaluation, judge, prices):
+    Rollout.objects.filter(pk__in=list(Rollout.objects.order_by("pk").values_list("pk", flat=True)[5:])).delete()
+    judged = published(member, JUDGED)
+    run = regrade_start(actor=member, grader_version=judged, batches=[evaluation.batch], cap_usd=Decimal("0.01"))
+    regrade_run(run_id=run.pk, seconds=30)
+    run.refresh_from_db()
+    assert (run.status, regrade_spent(run)) == ("succeeded", Decimal("0.01"))
+
+
+def test_stop_switch_pauses_a_run_that_pays_and_bars_a_new_one(member, evaluation, softer, judge, prices):
+    judged = published(member, JUDGED, name="Judged")
+    run = regrade_start(actor=member, grader_version=judged, batches=[evaluation.batch])
+    StopSwitch.objects.create(team=member.team, is_on=True, reason="audit")
+    regrade_run(run_id=run.pk, seconds=30)
+    run.refresh_from_db()
+    assert (run.status, len(judge.requests)) == ("paused", 0)
+    assert "Spending is stopped" in run.note
+    with pytest.raises(QuotaExceeded):
+        regrade_resume(actor=member, run=run, cap_usd=None)
+    free = regrade_start(actor=member, grader_version=softer, batches=[evaluation.batch])
+    assert regrade_run(run_id=free.pk, seconds=30) == 18  # it pays nobody
 
 
 def test_cap_without_a_price_is_refused(member, evaluation, judge):
