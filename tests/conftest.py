@@ -15,6 +15,14 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests go last: Playwright keeps an event loop running in this thread, and no test after it could start one."""
     items.sort(key=lambda item: "browser" in item.path.parts)
+    if os.environ.get("STUDIO_TEST_ONLY") == "database":
+        # The PostgreSQL lane: what asks no database cannot differ there.
+        items[:] = [item for item in items if _asks_database(item)]
+
+
+def _asks_database(item: pytest.Item) -> bool:
+    names = set(getattr(item, "fixturenames", ()))
+    return item.get_closest_marker("django_db") is not None or bool(names & {"db", "transactional_db", "django_db_setup"})
 
 
 @pytest.fixture(scope="session", autouse=True)

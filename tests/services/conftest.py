@@ -79,3 +79,17 @@ def postgres_url():
 def broker_url():
     with servers.valkey() as url:
         yield url
+
+
+@pytest.fixture
+def served(tmp_path):
+    """All of Studio, served as by a person; gone afterwards."""
+    from rftstudio.ops import processes
+    from tests.services.served import Served
+
+    one = Served(tmp_path / "var")
+    yield one
+    if one.process.poll() is None:
+        one.process.kill()
+        one.process.wait()
+    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 20, "the group to be gone")

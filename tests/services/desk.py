@@ -19,7 +19,7 @@ from jobs.models import Job  # noqa: E402
 from jobs.rollouts.models import Rollout, RolloutBatch, Step  # noqa: E402
 from rftstudio.demo import walk  # noqa: E402
 
-PLAN = {"max_steps": 8, "batch_size": 4, "group_size": 4, "eval_interval": 2, "eval_samples": 1, "max_eval_items": 4}
+PLAN = {"max_steps": 24, "batch_size": 8, "group_size": 4, "eval_interval": 4, "eval_samples": 1, "max_eval_items": 4}
 
 
 def launch() -> dict:
