@@ -22,7 +22,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _asks_database(item: pytest.Item) -> bool:
     names = set(getattr(item, "fixturenames", ()))
-    return item.get_closest_marker("django_db") is not None or bool(names & {"db", "transactional_db", "django_db_setup"})
+    return item.get_closest_marker("django_db") is not None or bool(
+        names & {"db", "transactional_db", "django_db_setup"}
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -56,7 +56,7 @@ def steps_for(rollout: Rollout, turns: list[list[dict] | str], *, tokens: int = 
     rollout.n_tool_errors = sum(c["is_error"] for c in made)
     rollout.tool_path = ">".join(
         "+".join(c["name"] for c in turn) if isinstance(turn, list) else "answer" for turn in turns
-    )
+    )[:400]  # as long as the column; storing cuts it too
     rollout.input_tokens = sum(row.input_tokens for row in rows)
     rollout.output_tokens = sum(row.output_tokens for row in rows)
     rollout.milliseconds = sum(row.milliseconds or 0 for row in rows)
