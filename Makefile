@@ -19,13 +19,13 @@ help: ## Show these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: ## Make .venv from hashed requirements, and nothing else.
-	@$(PYTHON) tools/setup.py base
+	@$(PYTHON) rftstudio/ops/make/setup.py base
 
 setup-train: setup ## Add torch and TRL to .venv.
-	@$(PYTHON) tools/setup.py train
+	@$(PYTHON) rftstudio/ops/make/setup.py train
 
 setup-test: setup ## Add the test tools to .venv, and Chromium where it is missing and ours to install.
-	@$(PYTHON) tools/setup.py test browser
+	@$(PYTHON) rftstudio/ops/make/setup.py test browser
 
 demo: setup setup-train ## Walk the whole path with the example, then serve it. SERVE=0 stops after the walk; DEMO_SEED=1.
 	@$(PY) manage.py demo
@@ -34,28 +34,28 @@ serve: setup ## Run web, workers, beat and broker as one group until Ctrl-C. STU
 	@$(PY) manage.py serve
 
 test: setup-test setup-train ## Run every test lane.
-	@$(PY) tools/lanes.py
+	@$(PY) rftstudio/ops/make/lanes.py
 
 test-fast: setup-test ## Run the tests that need no server, browser or torch.
-	@$(PY) tools/lanes.py fast
+	@$(PY) rftstudio/ops/make/lanes.py fast
 
 test-lane: setup-test ## Run some lanes: make test-lane LANES="services browser".
-	@$(PY) tools/lanes.py $(LANES)
+	@$(PY) rftstudio/ops/make/lanes.py $(LANES)
 
 lint: setup-test ## Check style, types, migrations, production settings and container files.
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy
 	@DJANGO_SETTINGS_MODULE=rftstudio.settings.test $(PY) manage.py makemigrations --check --dry-run
-	@$(PY) tools/check_deploy.py
-	@$(PY) tools/lint_docker.py
+	@$(PY) rftstudio/ops/make/check_deploy.py
+	@$(PY) rftstudio/ops/make/lint_docker.py
 
 format: setup-test ## Lay out the source and sort its imports.
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
 bench: setup ## Measure what the product promises and print it as JSON. BENCH=name picks one.
-	@$(PY) -m bench $(BENCH)
+	@$(PY) -m rftstudio.bench $(BENCH)
 
 lock: setup ## Resolve the requirements again into hashed files.
-	@$(PY) tools/lock.py
+	@$(PY) rftstudio/ops/make/lock.py

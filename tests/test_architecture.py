@@ -29,12 +29,12 @@ FLOORS = [
 ]
 # Roof: whatever else stands in rftstudio/, rooms and single modules alike, side by side above all floors, wiring them
 # together. Settings may name a roof module for a floor that must not import it. The bench measures from up there.
-ROOF = ["rftstudio", "bench"]
+ROOF = ["rftstudio"]
 DOORS = {"models", "selectors", "services", "types"}
 # Reads that were split off the selectors: attribution draws its credit onto the rollout as the rollouts room reads it.
 # Labelling is a room within datasets, with services and selectors of its own.
 MORE_DOORS = {"jobs.rollouts": {"reading", "drawings"}, "datasets": {"labelling"}}
-SCRIPTS = ["manage", "tools", "docker"]
+SCRIPTS = ["manage", "docker"]
 
 # Portable: neither they nor what they import touch Django or rftstudio, so that they travel into the trainer and test
 # without a database. These rooms must be; other modules may be, and are then open to every room above them.
@@ -170,7 +170,7 @@ def within(module: str, rooms: list[str]) -> str | None:
 
 
 def is_ours(target: str) -> bool:
-    return target.split(".")[0] in {"rftstudio", "datasets", "graders", "jobs", "bench", "tests"}
+    return target.split(".")[0] in {"rftstudio", "datasets", "graders", "jobs", "tests"}
 
 
 @cache

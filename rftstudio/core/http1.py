@@ -1,7 +1,7 @@
 """HTTP/1.1 over asyncio: one request at a time on a connection, connections kept and used again.
 
 Small on purpose. Rollouts make thousands of short calls a second, and general clients spend more on each than the
-network does (bench/rollouts.py: 1.45 ms of CPU a call with the one tried before, 0.21 ms with this, everything
+network does (rftstudio/bench/rollouts.py: 1.45 ms of CPU a call with the one tried before, 0.21 ms with this, everything
 included). Only what a JSON call needs is here: no redirects, cookies, proxies, compression or HTTP/2. Anything odd in
 an answer ends its connection.
 """

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench import __main__ as runner
-from bench import graders
+from rftstudio.bench import __main__ as runner
+from rftstudio.bench import graders
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,12 +23,12 @@ def test_grader_measures_are_figures(monkeypatch):
 
 def test_every_room_has_measures():
     for room in runner.ROOMS:
-        assert "def measures(" in (ROOT / "bench" / f"{room}.py").read_text(), room
+        assert "def measures(" in (ROOT / "rftstudio" / "bench" / f"{room}.py").read_text(), room
 
 
 def test_unknown_room_is_refused_with_those_there_are():
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rftstudio.bench", "nonsense"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert "nonsense is none of" in done.stderr

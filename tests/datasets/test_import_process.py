@@ -1,6 +1,6 @@
 """The import as a process of its own: memory that does not grow with the file, and a kill in the middle.
 
-Small here; `bench/datasets.py` does the same with 100,000 rows.
+Small here; `rftstudio/bench/datasets.py` does the same with 100,000 rows.
 """
 
 import json

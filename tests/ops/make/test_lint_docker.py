@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from tools import lint_docker
+from rftstudio.ops.make import lint_docker
 
 
 @pytest.fixture
@@ -46,6 +46,6 @@ def test_every_image_ends_as_an_unprivileged_user():
 
 
 def test_images_pin_what_the_requirements_pin():
-    from tools import setup
+    from rftstudio.ops.make import setup
 
     assert setup.TORCH in (lint_docker.DOCKER / "trainer.Dockerfile").read_text()

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="studio-check-") as folder:

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from compose_spec import PyCompose
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 DOCKER = ROOT / "docker"
 
 

@@ -1,6 +1,6 @@
-"""`python -m bench [room…]`: measure speed and print one JSON object. Exit status 1 when a room's measures broke.
+"""`python -m rftstudio.bench [room…]`: measure speed and print one JSON object. Exit status 1 when a room's measures broke.
 
-Each `bench/<room>.py` has `measures()`, which returns figures. Each room is measured in a process of its own, on a data
+Each `rftstudio/bench/<room>.py` has `measures()`, which returns figures. Each room is measured in a process of its own, on a data
 folder and a database of its own (or the one of DATABASE_URL), so that memory and caches of one do not colour another.
 """
 
@@ -16,7 +16,7 @@ import tempfile
 import time
 from typing import Any
 
-import bench
+from rftstudio import bench
 
 ROOMS = sorted(found.name for found in pkgutil.iter_modules(bench.__path__) if not found.name.startswith("_"))
 MARK = "bench-result:"
@@ -41,7 +41,7 @@ def _measure_apart(room: str) -> dict[str, Any]:
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="studio-bench-") as folder:
         done = subprocess.run(
-            [sys.executable, "-m", "bench", "--here", room],
+            [sys.executable, "-m", "rftstudio.bench", "--here", room],
             env={**os.environ, "STUDIO_VAR_DIR": folder, "STUDIO_LOG_LEVEL": "ERROR"},
             stdout=subprocess.PIPE,
             text=True,
@@ -61,7 +61,7 @@ def _measure_here(room: str) -> int:
     try:
         django.setup()
         call_command("migrate", verbosity=0)
-        result = {"measures": importlib.import_module(f"bench.{room}").measures()}
+        result = {"measures": importlib.import_module(f"rftstudio.bench.{room}").measures()}
     except ImportError as exc:
         result = {"unavailable": str(exc)}
     except Exception as exc:  # told like any other outcome; the other rooms are measured all the same

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools import setup
+from rftstudio.ops.make import setup
 
 
 @pytest.fixture

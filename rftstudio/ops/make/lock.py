@@ -1,7 +1,7 @@
 """Resolves requirements/*.in into hashed files that name no address, which uv and plain pip both accept.
 
 torch, triton and NVIDIA's libraries are left out of train.txt: which build of them fits is the machine's matter, so
-tools/setup.py installs torch in a step of its own.
+rftstudio/ops/make/setup.py installs torch in a step of its own.
 """
 
 import re
@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-REQUIREMENTS = Path(__file__).resolve().parents[1] / "requirements"
+REQUIREMENTS = Path(__file__).resolve().parents[3] / "requirements"
 UV = Path(sys.executable).with_name("uv")
 UNIVERSAL = ("--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url", "--no-header")
 MACHINES_OWN = re.compile(r"^(torch|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==", re.M)

@@ -1,4 +1,4 @@
-"""Runs the test lanes one after another and says how each went: `python tools/lanes.py [lane…]`.
+"""Runs the test lanes one after another and says how each went: `python rftstudio/ops/make/lanes.py [lane…]`.
 
 A lane that fails does not keep the next from running; the exit status is 1 when any failed. A lane without tests passes.
 The browser lane mostly waits, so it runs beside the lanes that come after it; what it printed is shown when it ends.
@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 PYTHON = sys.executable
 QUICK = "not browser and not services and not training"
 JOBS = os.environ.get("JOBS") or "2"

@@ -1,4 +1,4 @@
-"""Makes .venv from the hashed requirements: `python3 tools/setup.py base|train|test`.
+"""Makes .venv from the hashed requirements: `python3 rftstudio/ops/make/setup.py base|train|test`.
 
 Runs before anything is installed, so: standard library only, Python 3.11. Each part is installed once per content of its
 requirements files; a stamp inside .venv remembers it. uv installs, because it is three times as quick; where uv does not
@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 REQUIREMENTS = ROOT / "requirements"
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
