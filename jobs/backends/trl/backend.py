@@ -22,6 +22,9 @@ ROOT = Path(__file__).resolve().parents[3]
 CHUNK_EVENTS, CHUNK_BYTES = 256, 4_000_000
 #: A trainer that lives but whose heart stopped this long is hung: it is ended and started again.
 HUNG_SECONDS = 900
+#: A trainer that said its last word is given this long to leave by itself.
+LEAVING_SECONDS = 3.0
+LAST_LINE_BYTES = 65_536
 #: What a server needs of a checkpoint; optimizer state and pickles stay behind.
 NOT_SERVED = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*", "*.pt", "*.pth")
 
@@ -61,6 +64,9 @@ class TrlBackend:
             _write_lines(folder / "train.jsonl", work.train)
             _write_lines(folder / "validation.jsonl", work.validation)
             _write_whole(folder / "spec.json", json.dumps(work.spec, ensure_ascii=False, indent=1))
+        leaving = self._identity_alive(folder, run.process)
+        if leaving and _has_finished(folder):
+            processes.end(leaving, grace=LEAVING_SECONDS, group=True)
         if not self._identity_alive(folder, run.process):
             _write_whole(folder / "control", "")
         pid_file = Path(settings.VAR_DIR) / "run" / f"trainer-{run.job_id}.pid"
@@ -172,6 +178,20 @@ def _read_chunk(journal) -> tuple[list[dict[str, Any]], int]:
                 }
             )
     return events, size
+
+
+def _has_finished(folder: Path) -> bool:
+    """Whether the trainer has said its last word. It is then on its way out, and holds the run's lock a moment longer."""
+    path = folder / "journal.jsonl"
+    if not path.exists():
+        return False
+    with path.open("rb") as journal:
+        journal.seek(max(0, path.stat().st_size - LAST_LINE_BYTES))
+        lines = journal.read().splitlines()
+    try:
+        return bool(lines) and json.loads(lines[-1]).get("type") == "finished"
+    except ValueError:
+        return False
 
 
 def last_words(folder: Path, *, lines: int = 3) -> str:
