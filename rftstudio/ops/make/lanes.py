@@ -87,6 +87,7 @@ class Beside:
 
     def finish(self) -> tuple[str, int, float]:
         self.start()
+        assert self._process is not None  # noqa: S101  start() has made it
         code = self._process.wait()
         self._output.seek(0)
         print(f"\n=== {self.name}: {LANES[self.name][0]}\n{self._output.read()}", flush=True)
