@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 60.0, what: str =
     while time.monotonic() < limit:
         if answer := condition():
             return answer
-        time.sleep(0.05)
+        time.sleep(0.1)
     raise AssertionError(f"waited {seconds:.0f} s for {what}")
 
 
@@ -81,12 +82,23 @@ def broker_url():
         yield url
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory) -> Path:
+    """A data folder whose database is up to date: migrating takes longer than all else at a first start."""
+    folder = tmp_path_factory.mktemp("migrated")
+    env = clean_env(STUDIO_VAR_DIR=str(folder), DJANGO_SETTINGS_MODULE="rftstudio.settings.local")
+    manage("migrate", "--verbosity", "0", env=env)
+    return folder
+
+
 @pytest.fixture
-def served(tmp_path):
+def served(tmp_path, migrated):
     """All of Studio, served as by a person; gone afterwards."""
     from rftstudio.ops import processes
     from tests.services.served import Served
 
+    (tmp_path / "var").mkdir()
+    shutil.copy(migrated / "studio.sqlite3", tmp_path / "var")
     one = Served(tmp_path / "var")
     yield one
     if one.process.poll() is None:

@@ -1,4 +1,4 @@
-"""The example on a data folder of its own, driven from outside: `python -m tests.services.desk VERB [JOB]` prints JSON.
+"""The example on a data folder of its own, driven from outside: reads `VERB [JOB]` lines, answers each with JSON.
 
 `launch` makes team, dataset, grader, agent and a small baseline, waits for it, and launches a short job with that many
 train steps. `look` says what is stored about a job.
@@ -64,5 +64,6 @@ def look(public_id: str) -> dict:
 
 
 if __name__ == "__main__":
-    verb, *rest = sys.argv[1:]
-    print(json.dumps({"launch": launch, "look": look}[verb](*rest)))
+    for line in sys.stdin:
+        verb, *rest = line.split()
+        print(json.dumps({"launch": launch, "look": look}[verb](*rest)), flush=True)

@@ -14,31 +14,48 @@ from tests.services.served import Served
 pytestmark = pytest.mark.training
 
 
-def desk(served: Served, *words: str) -> dict:
-    env = {**served.env, "DJANGO_SETTINGS_MODULE": "rftstudio.settings.local"}
-    argv = [sys.executable, "-m", "tests.services.desk", *words]
-    done = subprocess.run(argv, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+class Desk:
+    """The example beside a running Studio, in a process that stays: loading Django for each look costs seconds."""
+
+    def __init__(self, served: Served) -> None:
+        env = {**served.env, "DJANGO_SETTINGS_MODULE": "rftstudio.settings.local"}
+        argv = [sys.executable, "-m", "tests.services.desk"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(argv, cwd=ROOT, env=env, stdin=pipe, stdout=pipe, text=True, bufsize=1)
+
+    def ask(self, *words: str) -> dict:
+        self._process.stdin.write(" ".join(words) + "\n")
+        line = self._process.stdout.readline()
+        assert line, "the desk's process ended; its error stands above"
+        return json.loads(line)
+
+    def training(self, job: str, *, at_least: int) -> dict:
+        """The job once it has brought home that many train steps and its trainer lives."""
+
+        def there():
+            seen = self.ask("look", job)
+            assert seen["status"] in {"validating_files", "queued", "running"}, seen
+            return seen if seen["done_steps"] >= at_least and seen["trainer"] else None
+
+        return wait_for(there, 180, "train steps")
+
+    def ended(self, job: str) -> dict:
+        def there():
+            seen = self.ask("look", job)
+            return seen if seen["status"] in {"succeeded", "failed", "cancelled"} else None
+
+        return wait_for(there, 240, "the job to end")
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait(timeout=30)
 
 
-def training(served: Served, job: str, at_least: int) -> dict:
-    """The job once it has brought home that many train steps and its trainer lives."""
-
-    def there():
-        seen = desk(served, "look", job)
-        assert seen["status"] in {"validating_files", "queued", "running"}, seen
-        return seen if seen["done_steps"] >= at_least and seen["trainer"] else None
-
-    return wait_for(there, 180, "train steps")
-
-
-def ended(served: Served, job: str) -> dict:
-    def there():
-        seen = desk(served, "look", job)
-        return seen if seen["status"] in {"succeeded", "failed", "cancelled"} else None
-
-    return wait_for(there, 240, "the job to end")
+@pytest.fixture
+def desk(served):
+    one = Desk(served)
+    yield one
+    one.close()
 
 
 def check_whole(seen: dict) -> None:
@@ -50,26 +67,26 @@ def check_whole(seen: dict) -> None:
         assert seen[fault] == 0, fault
 
 
-def test_job_ends_true_after_its_worker_and_its_trainer_were_killed(served):
-    job = desk(served, "launch")["job"]
-    seen = training(served, job, at_least=2)
+def test_job_ends_true_after_its_worker_and_its_trainer_were_killed(served, desk):
+    job = desk.ask("launch")["job"]
+    seen = desk.training(job, at_least=2)
     os.kill(served.one("worker-training")["pid"], signal.SIGKILL)
     os.kill(seen["trainer"], signal.SIGKILL)
-    seen = training(served, job, at_least=9)
+    seen = desk.training(job, at_least=9)
     os.kill(served.one("worker-training")["pid"], signal.SIGKILL)
-    seen = ended(served, job)
+    seen = desk.ended(job)
     check_whole(seen)
     assert any("attempt 2" in line for line in seen["events"]), seen["events"]
 
 
-def test_job_goes_on_after_all_of_studio_was_killed_and_served_again(served, tmp_path):
-    job = desk(served, "launch")["job"]
-    seen = training(served, job, at_least=2)
+def test_job_goes_on_after_all_of_studio_was_killed_and_served_again(served, desk):
+    job = desk.ask("launch")["job"]
+    seen = desk.training(job, at_least=2)
     for pid in (seen["trainer"], served.one("worker-training")["pid"], served.process.pid):
         os.kill(pid, signal.SIGKILL)
     served.process.wait()
     again = Served(served.var_dir)
     try:
-        check_whole(ended(again, job))
+        check_whole(desk.ended(job))
     finally:
         assert again.end() == 0
