@@ -14,6 +14,6 @@ def off(apps, schema_editor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("usage", "0003_ledger_quotas_reservations_approvals")]
+    dependencies = [("usage", "0001_initial")]
 
     operations = [migrations.RunPython(on, off)]
