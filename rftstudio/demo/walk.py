@@ -97,7 +97,7 @@ def model_ready(actor: Actor) -> ModelEndpoint:
     digest = json.loads((BASE_MODEL / "manifest.json").read_text())["sha256"]["model.safetensors"]
     return ModelEndpoint.objects.filter(team=actor.team, digest=digest).first() or agent_services.model_endpoint_create(
         actor=actor,
-        name="Duty desk base (187 k parameters)",
+        name="Duty desk base (195 k parameters)",
         kind=ModelEndpoint.Kind.LOCAL,
         model=str(BASE_MODEL),
         is_trainable=True,

@@ -92,16 +92,22 @@ def migrated(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def served(tmp_path, migrated):
+def data_folder(tmp_path, migrated) -> Path:
+    """A data folder of its own, its database up to date."""
+    (tmp_path / "var").mkdir()
+    shutil.copy(migrated / "studio.sqlite3", tmp_path / "var")
+    return tmp_path / "var"
+
+
+@pytest.fixture
+def served(data_folder):
     """All of Studio, served as by a person; gone afterwards."""
     from rftstudio.ops import processes
     from tests.services.served import Served
 
-    (tmp_path / "var").mkdir()
-    shutil.copy(migrated / "studio.sqlite3", tmp_path / "var")
-    one = Served(tmp_path / "var")
+    one = Served(data_folder)
     yield one
     if one.process.poll() is None:
         one.process.kill()
         one.process.wait()
-    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 20, "the group to be gone")
+    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 60, "the group to be gone")

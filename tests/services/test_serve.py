@@ -49,7 +49,7 @@ def test_serve_killed_with_9_leaves_nothing_and_starts_again(served, tmp_path):
     everyone = served.everyone()
     served.process.kill()
     served.process.wait()
-    wait_for(lambda: not any(map(processes.is_alive, everyone)), 20, "the programs to end")
+    wait_for(lambda: not any(map(processes.is_alive, everyone)), 60, "the programs to end")
     again = Served(served.var_dir)
     try:
         assert ask(f"{again.url}healthz")[0] == 200
@@ -58,7 +58,7 @@ def test_serve_killed_with_9_leaves_nothing_and_starts_again(served, tmp_path):
         assert again.end() == 0
 
 
-def test_group_inside_another_program(tmp_path):
+def test_group_inside_another_program(tmp_path, data_folder):
     """As the demo uses it."""
     script = (
         "import django, os; django.setup()\n"
@@ -69,7 +69,7 @@ def test_group_inside_another_program(tmp_path):
         "    print('beat', group.pid('beat') is not None)\n"
         "assert 'STUDIO_SUPERVISOR_PID' not in os.environ\n"
     )
-    env = clean_env(STUDIO_VAR_DIR=str(tmp_path / "var"), DJANGO_SETTINGS_MODULE="rftstudio.settings.local")
+    env = clean_env(STUDIO_VAR_DIR=str(data_folder), DJANGO_SETTINGS_MODULE="rftstudio.settings.local")
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=env, capture_output=True, text=True, check=False
     )
@@ -78,10 +78,9 @@ def test_group_inside_another_program(tmp_path):
     assert "beat True" in done.stdout
 
 
-def test_serve_without_a_broker_server_uses_files(tmp_path):
+def test_serve_without_a_broker_server_uses_files(tmp_path, data_folder):
     """Where there is neither a server nor the wheel (Windows, musl), tasks still travel."""
-    env = clean_env(STUDIO_VAR_DIR=str(tmp_path / "var"), CELERY_BROKER_URL="filesystem://")
-    manage("migrate", "--verbosity", "0", env=env)
+    env = clean_env(STUDIO_VAR_DIR=str(data_folder), CELERY_BROKER_URL="filesystem://")
     marks = tmp_path / "marks"
     marks.mkdir()
     worker = subprocess.Popen(
@@ -94,7 +93,7 @@ def test_serve_without_a_broker_server_uses_files(tmp_path):
     try:
         queue = f"from tests.services.probe import mark; mark.delay({str(marks)!r}, 'by-file')"
         manage("shell", "-c", queue, env=env)
-        wait_for((marks / "by-file").exists, 30, "the task")
+        wait_for((marks / "by-file").exists, 60, "the task")
     finally:
         worker.terminate()
         worker.wait(timeout=30)
