@@ -123,6 +123,29 @@ class Invitation(Timestamped):
         return self.accepted_at is None and self.revoked_at is None and self.expires_at > timezone.now()
 
 
+#: How browsers are recognised; each also names those it descends from, so the order matters.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "Firefox": "Firefox",
+    "Chrome": "Chrome",
+    "Safari": "Safari",
+    "curl": "curl",
+}
+SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
+
+
+def _named(agent: str, known: dict[str, str]) -> str:
+    return next((name for mark, name in known.items() if mark in agent), "")
+
+
 class UserSession(models.Model):
     """Where a person is logged in, so that they can see it and end it."""
 
@@ -131,6 +154,11 @@ class UserSession(models.Model):
     address = models.GenericIPAddressField(null=True, blank=True)
     agent = models.CharField(max_length=200, blank=True, help_text="What the browser called itself.")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    @property
+    def words(self) -> str:
+        """Firefox on Linux: enough to know one's own by. The whole is in the title."""
+        return " on ".join(part for part in (_named(self.agent, BROWSERS), _named(self.agent, SYSTEMS)) if part)
 
 
 class TeamOwned(Timestamped):

@@ -16,6 +16,7 @@ from rftstudio.teams.log import audit
 from rftstudio.teams.models import ApiKey, Membership, Role, Team, User, hash_key
 from rftstudio.teams.people import (
     account_join,
+    account_note,
     invitation_accept,
     invitation_find,
     invitation_revoke,
@@ -23,6 +24,7 @@ from rftstudio.teams.people import (
     member_invite,
     member_remove,
     member_role_set,
+    second_factor_remove,
     service_account_create,
 )
 from rftstudio.teams.permissions import KEY_RIGHTS, Permission, check_can
@@ -30,6 +32,7 @@ from rftstudio.teams.sessions import session_end, session_note, sessions_end_oth
 
 __all__ = [
     "account_join",
+    "account_note",
     "account_switch",
     "api_key_create",
     "api_key_revoke",
@@ -41,6 +44,7 @@ __all__ = [
     "member_invite",
     "member_remove",
     "member_role_set",
+    "second_factor_remove",
     "service_account_create",
     "session_end",
     "session_note",

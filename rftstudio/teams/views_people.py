@@ -18,10 +18,10 @@ from rftstudio.teams import selectors, services
 from rftstudio.teams.forms import ROLES, InviteForm, JoinForm, RoleForm, ServiceAccountForm
 from rftstudio.teams.models import AuditEvent, User
 from rftstudio.teams.permissions import Permission, can, check_can
+from rftstudio.teams.sign_on import PASSWORD_BACKEND, sign_on_door
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 
 PAGE = 50
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @never_cache  # the answer to a POST shows a link once
@@ -115,14 +115,17 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
         raise Http404(exc.message) from exc
     has_account = User.objects.filter(email=invitation.email).exists()
     form = JoinForm(request.POST or None)
-    context = {"invitation": invitation, "form": form, "has_account": has_account, "next": request.path}
+    context = {
+        "invitation": invitation, "form": form, "has_account": has_account, "next": request.path,
+        "sign_on": sign_on_door(),
+    }  # fmt: skip
     if request.user.is_authenticated:
         return _join(request, invitation, token, context)
     if request.method == "POST" and not has_account and form.is_valid():
         with errors_on(form):
             data = form.cleaned_data
             membership = services.account_join(token=token, name=data["name"], password=data["password1"])
-            login(request, membership.user, backend=BACKEND)
+            login(request, membership.user, backend=PASSWORD_BACKEND)
             services.session_note(request)
             return redirect("teams:home", membership.team.slug)
     status = 422 if request.method == "POST" else 200

@@ -23,7 +23,7 @@ class TeamRule:
 @dataclass(frozen=True)
 class OtherRule:
     """An address outside teams. `kind`: open to all; person: asks to log in; key: asks for an API key; secret: the
-    address itself is the right."""
+    address itself is the right; unset: not there until the environment sets it up."""
 
     kind: str
     of: tuple[str, ...] = ()
@@ -59,6 +59,18 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "teams:password-reset": OtherRule("open"),
     "teams:password-reset-sent": OtherRule("open"),
     "teams:password-reset-confirm": OtherRule("secret", of=("nonsense", "nonsense")),
+    "account_login": OtherRule("open"),
+    "mfa_authenticate": OtherRule("open"),
+    "openid_connect_login": OtherRule("unset", of=("nonsense",)),
+    "openid_connect_callback": OtherRule("unset", of=("nonsense",)),
+    "account_reauthenticate": OtherRule("person"),
+    "mfa_reauthenticate": OtherRule("person"),
+    "mfa_index": OtherRule("person"),
+    "mfa_activate_totp": OtherRule("person"),
+    "mfa_deactivate_totp": OtherRule("person"),
+    "mfa_view_recovery_codes": OtherRule("person"),
+    "mfa_download_recovery_codes": OtherRule("person"),
+    "mfa_generate_recovery_codes": OtherRule("person"),
     "teams:invitation-accept": OtherRule("secret", of=("nonsense",)),
     "teams:home": see(),
     "teams:member-list": edit(P.TEAM_MANAGE, data={"email": "x@example.com", "role": "viewer"}),
