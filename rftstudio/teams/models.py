@@ -172,11 +172,11 @@ class TeamOwned(Timestamped):
 
 
 class AuditEvent(models.Model):
-    """One write by one actor. Append-only."""
+    """One write by one actor. Only ever added: triggers in the database refuse anything else (see `core/guards.py`)."""
 
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="audit_events")
-    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    api_key = models.ForeignKey(ApiKey, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="audit_events")
+    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    api_key = models.ForeignKey(ApiKey, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     verb = models.CharField(max_length=64, help_text="thing.done, for instance job.launched")
     object_type = models.CharField(max_length=64, blank=True)
     object_id = models.CharField(max_length=64, blank=True)
