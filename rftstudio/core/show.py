@@ -133,3 +133,8 @@ def show_money(value: Decimal | float | str | None) -> str:
     if value is None or value == "":
         return NONE
     return show_usd(Decimal(str(value)))
+
+
+def show_cell(text: str) -> str:
+    """A cell of a CSV file: a spreadsheet must not take words for a formula. Numbers are not passed through here."""
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -48,6 +49,14 @@ class Team(Timestamped):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The team's time zone; UTC when this machine does not know the name."""
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            return ZoneInfo("UTC")
 
 
 class Membership(Timestamped):

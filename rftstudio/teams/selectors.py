@@ -1,7 +1,7 @@
 """Reads about teams, who may act in them, and what they did."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, time, timedelta
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -55,17 +55,20 @@ def audit_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[AuditEvent]:
         rows = rows.filter(Q(user__email__icontains=who) | Q(api_key__name__icontains=who))
     if thing := query.get("object"):
         rows = rows.filter(object_id=thing)
-    for name, lookup in (("from", "created_at__date__gte"), ("to", "created_at__date__lte")):
-        if (day := _day(query.get(name, ""))) is not None:
-            rows = rows.filter(**{lookup: day})
+    # Days of the team's calendar, the last one included.
+    if (day := _day(query.get("from", ""))) is not None:
+        rows = rows.filter(created_at__gte=datetime.combine(day, time.min, tzinfo=team.zone))
+    if (day := _day(query.get("to", ""))) is not None:
+        rows = rows.filter(created_at__lt=datetime.combine(day + timedelta(days=1), time.min, tzinfo=team.zone))
     return rows.order_by("-id")
 
 
 def _day(text: str) -> date | None:
     try:
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
     except ValueError:
         return None
+    return found if 2000 <= found.year <= 2200 else None
 
 
 def team_list(*, user: User) -> list[Team]:

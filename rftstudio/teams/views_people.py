@@ -4,16 +4,19 @@ import csv
 import json
 from collections.abc import Iterator
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.auth import login, logout
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from rftstudio.core.errors import Conflict, NotFound
+from rftstudio.core.show import show_cell
 from rftstudio.teams import selectors, services
 from rftstudio.teams.forms import ROLES, InviteForm, JoinForm, RoleForm, ServiceAccountForm
 from rftstudio.teams.models import AuditEvent, User
@@ -168,7 +171,8 @@ def audit_list(request: TeamRequest) -> HttpResponse:
         "next_url": f"?{urlencode(kept | {'before': page[PAGE - 1].pk})}" if len(page) > PAGE else "",
         "csv_url": f"{reverse('teams:audit-export', args=[request.actor.team.slug])}?{urlencode(kept)}",
     }
-    return render(request, "teams/audit_list.html", context)
+    with timezone.override(request.actor.team.zone):
+        return render(request, "teams/audit_list.html", context)
 
 
 @team_view
@@ -176,7 +180,7 @@ def audit_list(request: TeamRequest) -> HttpResponse:
 def audit_export(request: TeamRequest) -> StreamingHttpResponse:
     check_can(request.actor, Permission.TEAM_MANAGE, team=request.actor.team)
     rows = selectors.audit_list(team=request.actor.team, query=request.GET).order_by("id")
-    answer = StreamingHttpResponse(_audit_csv(rows), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(_audit_csv(rows, request.actor.team.zone), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="audit-{request.actor.team.slug}.csv"'
     return answer
 
@@ -186,12 +190,13 @@ class _Echo:
         return text
 
 
-def _audit_csv(rows) -> Iterator[str]:
+def _audit_csv(rows, zone: ZoneInfo) -> Iterator[str]:
+    """Times are of the team's calendar, with their offset."""
     writer = csv.writer(_Echo())
     yield writer.writerow(["at", "who", "key", "verb", "object_type", "object_id", "data"])
     for event in rows.iterator(chunk_size=2000):
         yield writer.writerow([
-            event.created_at.isoformat(), event.user.email if event.user else "",
-            event.api_key.public_id if event.api_key else "", event.verb, event.object_type, event.object_id,
-            json.dumps(event.data, ensure_ascii=False),
+            event.created_at.astimezone(zone).isoformat(), event.user.email if event.user else "",
+            event.api_key.public_id if event.api_key else "", event.verb, event.object_type,
+            show_cell(event.object_id), json.dumps(event.data, ensure_ascii=False),
         ])  # fmt: skip

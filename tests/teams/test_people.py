@@ -266,6 +266,21 @@ def test_audit_log_is_searched_and_exported_by_owners(team, owner, member, stran
         assert client_of(stranger).get(url).status_code == 404
 
 
+def test_audit_days_are_the_teams_own(team, owner, client_of):
+    team.time_zone = "Asia/Kolkata"
+    team.save()
+    for at in ("2026-11-19T18:29:59Z", "2026-11-19T18:30:00Z", "2026-11-20T18:29:59Z", "2026-11-20T18:30:00Z"):
+        with time_machine.travel(at, tick=False):
+            services.audit(owner, "thing.done", note=at)
+    browser = client_of(owner)
+    query = {"verb": "thing", "from": "2026-11-20", "to": "2026-11-20"}
+    page = browser.get(reverse("teams:audit-list", args=[team.slug]), query)
+    assert [event.data["note"] for event in page.context["events"]] == ["2026-11-20T18:29:59Z", "2026-11-19T18:30:00Z"]
+    assert b"Asia/Kolkata" in page.content
+    export = browser.get(reverse("teams:audit-export", args=[team.slug]), query)
+    assert b"2026-11-20T00:00:00+05:30" in b"".join(export.streaming_content)
+
+
 def test_audit_log_walks_all_pages(team, owner, client_of):
     for n in range(60):
         services.audit(owner, f"thing.{n}")
