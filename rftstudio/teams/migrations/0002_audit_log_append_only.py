@@ -18,7 +18,7 @@ def off(apps, schema_editor) -> None:
 
 
 class Migration(migrations.Migration):
-    dependencies = [("teams", "0002_invitations_sessions_key_scopes")]
+    dependencies = [("teams", "0001_initial")]
 
     operations = [
         migrations.AlterField(
