@@ -21,6 +21,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
     month = periods.period_of({"month": query.get("month", "")}, today)
     by = query.get("by") if query.get("by") in BY else "team"
     spend = reports.spend_of(team=None, period=month, by=by)
+    points = reports.points_of(spend, team=None, by=by)
     teams = [_team_row(*row) for row in reports.spend_of_teams(period=month)]
     return {
         "month": month,
@@ -29,6 +30,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
         "by": by,
         "choices": list(BY.items()),
         "spend": spend,
+        "has_points": by in ("team", "job"),
         "figure": charts.spend_chart(spend, link=_lines_link(by), today=today),
         "table": charts.spend_table(spend),
         "rows": [
@@ -36,6 +38,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
                 "row": row,
                 "url": _lines_link(by)(row, None),
                 "share": float(row.usd / spend.usd) if spend.usd > 0 else 0.0,
+                "a_point": reports.usd_a_point(row, points),
             }
             for row in spend.rows[:30]
         ],

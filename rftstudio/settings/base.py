@@ -238,5 +238,7 @@ STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"
 STUDIO_JUDGE_NAMES = "rftstudio.judges.judge_names"
 # Where they find stored rollouts to test against, for the same reason.
 STUDIO_SAMPLE_SOURCE = "rftstudio.stored_samples.stored_samples"
+# Where the page of costs finds what reward was had for the money.
+STUDIO_REWARD_SOURCE = "rftstudio.reward_points.reward_points"
 # Programs that may be run as MCP servers over their standard input; none unless the operator names them.
 STUDIO_MCP_COMMANDS = env.names("STUDIO_MCP_COMMANDS", [])

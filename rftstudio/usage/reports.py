@@ -7,21 +7,26 @@ from decimal import Decimal
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from rftstudio.teams.models import ApiKey, Team, User
 from rftstudio.usage import periods, scopes, selectors
-from rftstudio.usage.models import Category, LedgerLine, MonthSum, Quota, Reservation
+from rftstudio.usage.models import Category, LedgerLine, MonthClosing, MonthSum, Quota, Reservation
 from rftstudio.usage.periods import Period
 
 BY = {"category": "by purpose", "job": "by job", "model": "by model", "member": "by member"}
 #: Series that are drawn on their own; the rest is one more.
 MOST_SERIES = 5
 OTHER = "other"
+#: In a query of the ledger: lines that name no job, or no model.
+NONE = "-"
 _KEYS = {
     "team": ("team_id",),
     "category": ("category",),
@@ -107,11 +112,11 @@ def _namer(by: str, found: list[dict[str, Any]]):
         teams = {row.pk: row for row in Team.objects.filter(pk__in={one["team_id"] for one in found})}
         return lambda key: (str(teams[key[0]]), "")
     if by == "model":
-        return lambda key: (key[0] or OTHER, f"subject={key[0]}")
+        return lambda key: (key[0] or OTHER, urlencode({"subject": key[0] or NONE}))
     if by == "job":
         sources = {one["batch_source"] for one in found}
         labels = dict(Reservation.objects.filter(source__in=sources).values_list("source", "label"))
-        return lambda key: (labels.get(key[0]) or key[0] or "Trials and tests", f"for={key[0]}")
+        return lambda key: (labels.get(key[0]) or key[0] or "Trials and tests", urlencode({"for": key[0] or NONE}))
     users = {user.pk: str(user) for user in User.objects.filter(pk__in={one["user_id"] for one in found} - {None})}
     keys = {row.pk: row.name for row in ApiKey.objects.filter(pk__in={one["api_key_id"] for one in found} - {None})}
 
@@ -122,6 +127,21 @@ def _namer(by: str, found: list[dict[str, Any]]):
         return users.get(user_id, "nobody in particular"), f"member={user_id or 0}"
 
     return member
+
+
+def points_of(spend: Spend, *, team: Team | None, by: str) -> dict[tuple, float]:
+    """Rewards that the rows' graded rollouts added up to in the period; only jobs and teams order rollouts."""
+    if by not in ("job", "team"):
+        return {}
+    start, end = periods.bounds(spend.period.first, spend.period.last, ZoneInfo(spend.zone))
+    source = import_string(settings.STUDIO_REWARD_SOURCE)
+    return {(key,): points for key, points in source(team=team, by=by, start=start, end=end).items()}
+
+
+def usd_a_point(row: SpendRow, points: Mapping[tuple, float]) -> Decimal | None:
+    """What a reward of 1 cost; None where no rollout was graded or all rewards are 0."""
+    reward = points.get(row.key, 0.0)
+    return row.usd / Decimal(str(reward)) if reward > 0 and row.usd > 0 else None
 
 
 def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
@@ -222,13 +242,13 @@ def ledger_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[LedgerLine]
     """Lines as filtered, the newest written first. Page it by `before=<id>`: what is added meanwhile shifts nothing."""
     rows = LedgerLine.objects.filter(team=team).select_related("reservation", "user", "api_key", "corrects")
     if wanted := query.get("for"):
-        rows = rows.filter(batch_source=wanted)
+        rows = rows.filter(batch_source="" if wanted == NONE else wanted)
     if wanted := query.get("kind"):
         rows = rows.filter(kind=wanted)
     if wanted := query.get("category"):
         rows = rows.filter(category=wanted)
     if wanted := query.get("subject"):
-        rows = rows.filter(subject=wanted)
+        rows = rows.filter(subject="" if wanted == NONE else wanted)
     if query.get("unpriced"):
         rows = rows.filter(kind=LedgerLine.Kind.SPENT, usd=None)
     rows = _of_person(rows, query)
@@ -249,6 +269,36 @@ def _of_person(rows: QuerySet[LedgerLine], query: Mapping[str, str]) -> QuerySet
     if key.isascii() and key.isdigit():
         rows = rows.filter(api_key_id=int(key[:18]))
     return rows
+
+
+@dataclass(frozen=True)
+class MonthLine:
+    """A month of the books. `closing` while it is closed."""
+
+    month: date
+    usd: Decimal
+    unpriced: int
+    closing: MonthClosing | None
+    is_over: bool
+    is_last_closed: bool
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closing is not None
+
+
+def month_lines(*, team: Team, now: datetime | None = None) -> list[MonthLine]:
+    """Every month with spend, newest first. A closed month closes those before it."""
+    today = periods.day_of(now or timezone.now(), team.zone)
+    closings = list(
+        MonthClosing.objects.filter(team=team, reopened_at=None).select_related("closed_by").order_by("month")
+    )
+    lines = []
+    for row in MonthSum.objects.filter(team=team, scope=scopes.TEAM).order_by("-month"):
+        by = next((one for one in closings if one.month >= row.month), None)
+        is_last = bool(closings) and closings[-1].month == row.month
+        lines.append(MonthLine(row.month, row.usd, row.unpriced, by, periods.next_month(row.month) <= today, is_last))
+    return lines
 
 
 def unpriced_subjects(*, team: Team | None = None) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 import time_machine
@@ -12,6 +13,7 @@ from rftstudio.usage import charts, reports
 from rftstudio.usage.models import LedgerLine
 from rftstudio.usage.periods import Period, period_of
 from rftstudio.usage.services import Usage, quota_set, reservation_hold, usage_record_many
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
 from tests.factories.usage import PriceFactory, QuotaFactory
 
 CASES = Path(__file__).parents[1] / "data/cases/inputs"
@@ -100,11 +102,32 @@ def test_rows_of_the_table_find_their_ledger_lines(team, member, by):
     PriceFactory()
     reservation_hold(actor=member, source="ftjob-1", kind="job", label="Job 1", amount=9)
     used(team, "a", 5, job="ftjob-1")
-    used(team, "c", 1, subject="gpt", category="judge")
+    used(team, "c", 1, subject="a&b=c d", category="judge")
     for row in reports.spend_of(team=team, period=JUNE, by=by).rows:
-        query = dict(part.split("=") for part in row.query.split("&"))
+        query = dict(parse_qsl(row.query))
         lines = reports.ledger_list(team=team, query=query).filter(kind__in=LedgerLine.SPEND)
-        assert sum(line.usd for line in lines) == row.usd or by == "job"
+        assert sum(line.usd for line in lines) == row.usd
+
+
+def test_point_of_reward_costs_what_was_spent_over_the_rewards_of_graded_rollouts(team, member, client_of):
+    PriceFactory()
+    now = datetime(2026, 6, 10, 12, tzinfo=UTC)
+    for source, rewards in (("ftjob-1", [1.0, 0.5, 0.0, None]), ("ftjob-2", [0.0]), ("ftjob-3", [])):
+        batch = RolloutBatchFactory(team=team, source=source, kind="train_step", train_step=1)
+        with time_machine.travel(now, tick=False):
+            for reward in rewards:
+                RolloutFactory(batch=batch, reward=reward)
+        used(team, source, 6, job=source)
+    with time_machine.travel(datetime(2026, 5, 31, 12, tzinfo=UTC), tick=False):
+        RolloutFactory(batch=batch)  # of another month
+    for scope, by in ((team, "job"), (None, "team")):
+        spend = reports.spend_of(team=scope, period=JUNE, by=by)
+        points = reports.points_of(spend, team=scope, by=by)
+        found = [reports.usd_a_point(row, points) for row in spend.rows]
+        assert found == ([4, None, None] if by == "job" else [12])
+    page = client_of(member).get(f"/t/{team.slug}/costs/spend/", {"month": "2026-06", "by": "job"}).content.decode()
+    assert "a point of reward" in page
+    assert "$4.00" in page
 
 
 def test_more_than_six_rows_are_folded_and_lose_nothing(team):
