@@ -110,7 +110,10 @@ class ApiKey(Timestamped):
 
     @property
     def is_usable(self) -> bool:
+        """Not revoked, not expired, and its service account, if it has one, is not closed."""
         now = timezone.now()
+        if self.acts_as is not None and not self.acts_as.is_active:
+            return False
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
 

@@ -19,7 +19,7 @@ from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.log import audit
 from rftstudio.teams.models import Invitation, Membership, Role, Team, User
-from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.permissions import Permission, check_can, is_within
 
 DAYS = 7
 #: The part of a service account's address that no mail server has.
@@ -194,13 +194,21 @@ def member_role_set(*, actor: Actor, membership: Membership, role: str) -> Membe
         _check_owner_stays(membership)
     before, membership.role = membership.role, role
     membership.save(update_fields=["role", "updated_at"])
+    if membership.user.is_service:  # its keys never have more rights than it
+        for key in membership.team.api_keys.filter(acts_as=membership.user, revoked_at=None):
+            if not is_within(key.role, role):
+                key.role = role
+                key.save(update_fields=["role", "updated_at"])
     audit(actor, "member.role_set", membership, user=membership.user.email, role=[before, role])
     return membership
 
 
 @transaction.atomic
-def member_remove(*, actor: Actor, membership: Membership) -> None:
-    """Take a member out of the team. What they made and spent stays; keys of a service account end with it."""
+def member_remove(*, actor: Actor, membership: Membership) -> int:
+    """Take a member out of the team; returns how many keys that they made still work, because scripts rest on those.
+
+    What they made and spent stays; keys of a service account end with it.
+    """
     membership = _held(actor, membership)
     _check_owner_stays(membership)
     user = membership.user
@@ -208,6 +216,8 @@ def member_remove(*, actor: Actor, membership: Membership) -> None:
     if user.is_service:
         membership.team.api_keys.filter(acts_as=user, revoked_at=None).update(revoked_at=timezone.now())
     membership.delete()
+    keys = membership.team.api_keys.filter(created_by=user, revoked_at=None).select_related("acts_as")
+    return sum(key.is_usable for key in keys)
 
 
 @transaction.atomic

@@ -48,7 +48,7 @@ AUDIT_FILTERS = ("verb", "who", "object", "from", "to")
 
 def audit_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[AuditEvent]:
     """Who did what, newest first. Page it by `before=<id>`."""
-    rows = AuditEvent.objects.filter(team=team).select_related("user", "api_key")
+    rows = AuditEvent.objects.filter(team=team).select_related("team", "user", "api_key")
     if verb := query.get("verb"):
         rows = rows.filter(verb__startswith=verb)
     if who := query.get("who"):

@@ -1,6 +1,7 @@
 """A person's own pages: log-in, password, where they are logged in."""
 
 from allauth.account.utils import perform_login
+from allauth.core import ratelimit
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
@@ -10,7 +11,7 @@ from django.contrib.auth.views import (
     PasswordResetConfirmView,
     PasswordResetView,
 )
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.views.decorators.cache import never_cache
@@ -44,6 +45,13 @@ class PasswordReset(PasswordResetView):
     email_template_name = "teams/password_reset_mail.txt"
     subject_template_name = "teams/password_reset_subject.txt"
     success_url = reverse_lazy("teams:password-reset-sent")
+
+    def form_valid(self, form) -> HttpResponse:
+        """Five links a minute at most for one address, so that nobody's mailbox is flooded."""
+        email = form.cleaned_data["email"].lower()
+        if not ratelimit.consume(self.request, action="reset_password", key=email):
+            return HttpResponseRedirect(self.get_success_url())
+        return super().form_valid(form)
 
 
 class PasswordResetConfirm(PasswordResetConfirmView):

@@ -1,10 +1,6 @@
 """The browser's door to a team's people: members, invitations, service accounts, and the audit log."""
 
-import csv
-import json
-from collections.abc import Iterator
 from urllib.parse import urlencode
-from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.auth import login, logout
@@ -16,8 +12,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from rftstudio.core.errors import Conflict, NotFound
-from rftstudio.core.show import show_cell
 from rftstudio.teams import selectors, services
+from rftstudio.teams.exports import audit_csv
 from rftstudio.teams.forms import ROLES, InviteForm, JoinForm, RoleForm, ServiceAccountForm
 from rftstudio.teams.models import AuditEvent, User
 from rftstudio.teams.permissions import Permission, can, check_can
@@ -79,8 +75,13 @@ def member_role(request: TeamRequest, member_id: int) -> HttpResponse:
 def member_remove(request: TeamRequest, member_id: int) -> HttpResponse:
     membership = selectors.membership_get(team=request.actor.team, member_id=member_id)
     try:
-        services.member_remove(actor=request.actor, membership=membership)
+        keys = services.member_remove(actor=request.actor, membership=membership)
         messages.success(request, f"{membership.user} is no longer a member. What they made stays.")
+        if keys:
+            words = (
+                "One API key that they made still works" if keys == 1 else f"{keys} API keys that they made still work"
+            )
+            messages.warning(request, f"{words}. Revoke it on the page of keys if they knew it.")
     except Conflict as exc:
         messages.error(request, str(exc))
     return _members(request)
@@ -180,23 +181,6 @@ def audit_list(request: TeamRequest) -> HttpResponse:
 def audit_export(request: TeamRequest) -> StreamingHttpResponse:
     check_can(request.actor, Permission.TEAM_MANAGE, team=request.actor.team)
     rows = selectors.audit_list(team=request.actor.team, query=request.GET).order_by("id")
-    answer = StreamingHttpResponse(_audit_csv(rows, request.actor.team.zone), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(audit_csv(rows, request.actor.team.zone), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="audit-{request.actor.team.slug}.csv"'
     return answer
-
-
-class _Echo:
-    def write(self, text: str) -> str:
-        return text
-
-
-def _audit_csv(rows, zone: ZoneInfo) -> Iterator[str]:
-    """Times are of the team's calendar, with their offset."""
-    writer = csv.writer(_Echo())
-    yield writer.writerow(["at", "who", "key", "verb", "object_type", "object_id", "data"])
-    for event in rows.iterator(chunk_size=2000):
-        yield writer.writerow([
-            event.created_at.astimezone(zone).isoformat(), event.user.email if event.user else "",
-            event.api_key.public_id if event.api_key else "", event.verb, event.object_type,
-            show_cell(event.object_id), json.dumps(event.data, ensure_ascii=False),
-        ])  # fmt: skip

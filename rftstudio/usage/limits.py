@@ -40,6 +40,17 @@ def check_open(team: Team) -> None:
         raise QuotaExceeded(stopped, fix="An administrator turns spending on again in the console.")
 
 
+def check_may_spend(*, team: Team) -> None:
+    """For small spends that hold nothing, such as a trial with a judge: refuse once nothing is left, or all is stopped."""
+    check_open(team)
+    budget = selectors.budget_get(team=team)
+    if budget.left is not None and budget.left <= 0:
+        raise QuotaExceeded(
+            f"{team} has nothing left this month of {show_usd(budget.quota)}.",
+            fix="Ask a team owner to raise the quota.",
+        )
+
+
 def check_limits(order: Order, *, now: datetime | None = None, ignore_money: bool = False) -> None:
     """Raise QuotaExceeded at the first limit that the order passes. `ignore_money`: a right-holder approved the sum."""
     quotas = selectors.quotas_of(team=order.team, wanted=order.scopes)

@@ -28,7 +28,7 @@ from rftstudio.usage.ledger import (
     usage_record,
     usage_record_many,
 )
-from rftstudio.usage.limits import check_open, check_storage
+from rftstudio.usage.limits import check_may_spend, check_open, check_storage
 from rftstudio.usage.models import Price, Quota, StopSwitch, Unit
 from rftstudio.usage.notices import notice_once, notices_look
 from rftstudio.usage.prices import MEASURES, unit_price
@@ -50,6 +50,7 @@ __all__ = [
     "approval_decline",
     "approval_done",
     "check_limit",
+    "check_may_spend",
     "check_open",
     "check_storage",
     "lines_price",

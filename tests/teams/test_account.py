@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.core import mail
+from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
@@ -86,3 +87,12 @@ def test_closed_account_is_out_at_once(browsers, member):
 )  # fmt: skip
 def test_session_is_told_in_words(agent, words):
     assert UserSession(agent=agent).words == words
+
+
+def test_mailbox_is_not_flooded_with_links(member, client, settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    cache.clear()
+    for _ in range(8):
+        answer = client.post(reverse("teams:password-reset"), {"email": member.user.email})
+        assert answer.status_code == 302
+    assert len(mail.outbox) == 5
