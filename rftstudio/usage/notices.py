@@ -1,6 +1,6 @@
 """Telling people about money before it hurts: no price, a quota nearly gone, storage nearly full. Each thing once, by e-mail."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
@@ -10,10 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from rftstudio.core.money import show_usd
-from rftstudio.teams.models import Role, Team, User
+from rftstudio.teams.models import ApiKey, Role, Team, User
 from rftstudio.usage import periods, reports, scopes, selectors
 from rftstudio.usage.models import MonthSum, Notice, Quota, Unit
 
+#: How long before its last day owners are told of a key that is in use.
+BEFORE = timedelta(days=7)
 #: Shares of a limit at which owners are told.
 MARKS = (Decimal("0.8"), Decimal(1))
 
@@ -49,7 +51,7 @@ def _owners(team: Team):
 def notices_look(*, now: datetime | None = None) -> int:
     """Look for what people should know; returns how much was new."""
     now = now or timezone.now()
-    return _prices_missing(now) + _quotas_near(now) + _storage_near(now)
+    return _prices_missing(now) + _quotas_near(now) + _storage_near(now) + _keys_ending(now)
 
 
 def _prices_missing(now: datetime) -> int:
@@ -104,5 +106,25 @@ def _storage_near(now: datetime) -> int:
             text=f"{quota.team} keeps {kept / 1e9:.2f} GB of {quota.storage_gb.normalize():f} GB. Beyond the limit uploads are "
             f"refused. Delete what is no longer needed: files, and checkpoints of old jobs.",
             url=reverse("usage:quota-list", args=[quota.team.slug]),
+        )
+    return new
+
+
+def _keys_ending(now: datetime) -> int:
+    new = 0
+    keys = ApiKey.objects.filter(
+        expires_at__gt=now, expires_at__lte=now + BEFORE, revoked_at=None, last_used_at__isnull=False
+    )
+    for key in keys.select_related("team", "acts_as"):
+        if not key.is_usable:
+            continue
+        day = key.expires_at.astimezone(key.team.zone)
+        new += notice_once(
+            key=f"key/{key.public_id}",
+            team=key.team,
+            title=f"{key.team}: the key {key.name} ends on {day.day} {day:%B}",
+            text=f"The API key {key.name} (…{key.hint}) is in use and ends on {day.day} {day:%B %Y}, {day:%H:%M} {key.team.zone.key}. "
+            f"Make another and exchange it where it is used.",
+            url=reverse("teams:key-list", args=[key.team.slug]),
         )
     return new

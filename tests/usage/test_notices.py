@@ -7,6 +7,7 @@ import pytest
 from django.core import mail
 from django.utils import timezone
 
+from rftstudio.teams.services import api_key_create
 from rftstudio.usage.models import Notice
 from rftstudio.usage.services import Usage, notices_look, price_set, quota_set, reservation_hold, usage_record_many
 from tests.factories.teams import UserFactory
@@ -80,3 +81,17 @@ def test_without_a_mail_server_the_notice_is_kept(team, owner, look, settings):
     used(team, "a", 5, "output_token", "model-x")
     assert look() == []
     assert Notice.objects.get().recipients == 0
+
+
+def test_key_in_use_is_told_a_week_before_it_ends(team, owner, look):
+    soon = timezone.now() + timedelta(days=6)
+    used_key, _ = api_key_create(actor=owner, name="nightly", expires_at=soon)
+    api_key_create(actor=owner, name="idle", expires_at=soon)
+    later, _ = api_key_create(actor=owner, name="later", expires_at=timezone.now() + timedelta(days=9))
+    for key in (used_key, later):
+        key.last_used_at = timezone.now()
+        key.save()
+    ((to, subject),) = look()
+    assert to == [owner.user.email]
+    assert subject.startswith("Duty desk: the key nightly ends on ")
+    assert look() == []
