@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from rftstudio.teams.models import Team
-from rftstudio.usage import charts, pages, periods, reports, selectors
+from rftstudio.usage import charts, pages, periods, quotas, reports, selectors
 from rftstudio.usage.models import Approval, StopSwitch
 
 BY = {"team": "by team", "job": "by job", "model": "by model", "member": "by member", "category": "by purpose"}
@@ -44,7 +44,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
         ],
         "teams": teams,
         "held": sum((row["held"] for row in teams), Decimal(0)),
-        "near": reports.near_limits()[:20],
+        "near": quotas.near_limits()[:20],
         "approvals": [pages.approval_line(one) for one in approvals_waiting()],
         "unpriced": reports.unpriced_subjects(),
         "switches": _switches(),

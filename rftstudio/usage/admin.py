@@ -11,7 +11,7 @@ from rftstudio.core.errors import StudioError
 from rftstudio.core.show import show_money
 from rftstudio.teams.look_only import LookOnly
 from rftstudio.teams.models import Team
-from rftstudio.usage import selectors, services
+from rftstudio.usage import services
 from rftstudio.usage.models import (
     Approval,
     LedgerLine,
@@ -24,6 +24,7 @@ from rftstudio.usage.models import (
     StopSwitch,
 )
 from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
+from rftstudio.usage.quotas import lines_of
 
 
 class PriceForm(forms.ModelForm):
@@ -117,9 +118,16 @@ class QuotaAdmin(admin.ModelAdmin):
     search_fields = ("team__slug", "user__email", "api_key__name", "scope")
     actions = ("raise_by_a_fifth",)
 
+    def get_changelist_instance(self, request):
+        """What is gone of all rows at once."""
+        changelist = super().get_changelist_instance(request)
+        for line in lines_of(changelist.result_list):
+            line.quota.budget = line.budget
+        return changelist
+
     @admin.display(description="left this month")
     def left(self, quota: Quota) -> str:
-        budget = selectors.budget_get(team=quota.team, scope=quota.scope, quota=quota)
+        budget = quota.budget
         return f"over by {show_money(budget.over)}" if budget.over else show_money(budget.left)
 
     def get_readonly_fields(self, request, obj=None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from rftstudio.core.money import show_usd
 from rftstudio.teams.models import ApiKey, Role, Team, User
-from rftstudio.usage import periods, reports, scopes, selectors
+from rftstudio.usage import periods, quotas, reports, scopes, selectors
 from rftstudio.usage.models import MonthSum, Notice, Quota, Unit
 
 #: How long before its last day owners are told of a key that is in use.
@@ -75,12 +75,12 @@ def _prices_missing(now: datetime) -> int:
 
 def _quotas_near(now: datetime) -> int:
     new = 0
-    for line in reports.near_limits():
+    for line in quotas.near_limits(now=now):
         quota, budget = line.quota, line.budget
         mark = max(mark for mark in MARKS if Decimal(str(budget.share)) >= mark)
         left = f"passed it by {show_usd(budget.over)}" if budget.over else f"has {show_usd(budget.left)} left"
         new += notice_once(
-            key=f"quota/{quota.pk}/{budget.month:%Y-%m}/{mark}",
+            key=f"quota/{quota.team_id}/{quota.scope}/{budget.month:%Y-%m}/{mark}",
             team=quota.team,
             title=f"{quota.team}: {'nothing is left' if mark == 1 else 'little is left'} this month",
             text=f"Of {show_usd(budget.quota)} for {quota.words} in {budget.month:%B}, {show_usd(budget.spent)} are spent and "
@@ -92,8 +92,7 @@ def _quotas_near(now: datetime) -> int:
 
 def _storage_near(now: datetime) -> int:
     new = 0
-    quotas = Quota.objects.filter(scope=scopes.TEAM, storage_gb__gt=0).select_related("team")
-    for quota in quotas:
+    for quota in Quota.objects.filter(scope=scopes.TEAM, storage_gb__gt=0).select_related("team"):
         kept, at = selectors.storage_measured(team=quota.team)
         share = Decimal(kept) / (quota.storage_gb * 10**9)
         reached = [mark for mark in MARKS if share >= mark]

@@ -14,7 +14,7 @@ from rftstudio.core.show import show_money
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can
-from rftstudio.usage import charts, periods, reports, selectors
+from rftstudio.usage import charts, periods, quotas, reports, selectors
 from rftstudio.usage.models import Approval, Category, LedgerLine, Price, Reservation
 from rftstudio.usage.periods import Period
 from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
@@ -181,7 +181,7 @@ def approval_line(approval: Approval) -> dict[str, Any]:
 
 
 def quotas_context(actor: Actor) -> dict[str, Any]:
-    lines = reports.quota_lines(team=actor.team)
+    lines = quotas.quota_lines(team=actor.team)
     return {
         "quota_lines": [line for line in lines if line.quota.usd_month is not None],
         "count_lines": [words for line in lines if (words := count_words(line))],
@@ -190,7 +190,7 @@ def quotas_context(actor: Actor) -> dict[str, Any]:
     }
 
 
-def count_words(line: reports.QuotaLine) -> str:
+def count_words(line: quotas.QuotaLine) -> str:
     """The limits that are no monthly sum, in one sentence."""
     quota, parts = line.quota, []
     if quota.usd_job is not None:

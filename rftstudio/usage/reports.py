@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from rftstudio.teams.models import ApiKey, Team, User
-from rftstudio.usage import periods, scopes, selectors
+from rftstudio.usage import periods, quotas, scopes, selectors
 from rftstudio.usage.models import Category, LedgerLine, MonthClosing, MonthSum, Quota, Reservation
 from rftstudio.usage.periods import Period
 
@@ -34,7 +34,6 @@ _KEYS = {
     "model": ("subject",),
     "member": ("user_id", "api_key_id"),
 }
-NEAR = 0.8
 
 
 @dataclass
@@ -189,44 +188,6 @@ def forecast_of(*, team: Team, now: datetime | None = None) -> Forecast | None:
     return Forecast(spent + cents[0], spent + cents[1], spent + cents[2], month.last)
 
 
-# -- quotas -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class QuotaLine:
-    """A quota with what is gone of it. `near`: four fifths or more are gone or held."""
-
-    quota: Quota
-    budget: selectors.Budget
-    jobs: int
-    rollouts: int
-
-    @property
-    def near(self) -> bool:
-        return self.budget.share is not None and self.budget.share >= NEAR
-
-
-def quota_lines(*, team: Team) -> list[QuotaLine]:
-    """The team's first, then members and keys, then single jobs."""
-    order = {"team": 0, "member": 1, "key": 2, "job": 3}
-    quotas = Quota.objects.filter(team=team).select_related("user", "api_key", "team")
-    return [_quota_line(team, quota) for quota in sorted(quotas, key=lambda one: order[one.scope.partition(":")[0]])]
-
-
-def _quota_line(team: Team, quota: Quota) -> QuotaLine:
-    jobs = selectors.reservations_open(team=team, scope=quota.scope).filter(kind=Reservation.Kind.JOB)
-    rollouts = selectors.rollouts_today(team=team, scope=quota.scope) if quota.rollouts_day is not None else 0
-    budget = selectors.budget_get(team=team, scope=quota.scope, quota=quota)
-    return QuotaLine(quota, budget, jobs.count() if quota.jobs_at_once is not None else 0, rollouts)
-
-
-def near_limits() -> list[QuotaLine]:
-    """Over all teams: whose money is nearly gone, the worst first."""
-    quotas = Quota.objects.filter(usd_month__isnull=False).exclude(scope__startswith="job:")
-    lines = [_quota_line(quota.team, quota) for quota in quotas.select_related("team", "user", "api_key")]
-    return sorted((line for line in lines if line.near), key=lambda line: -(line.budget.share or 0))
-
-
 def held_counts(*, team: Team) -> dict[str, int]:
     """How many jobs and evaluations hold money or a place."""
     rows = selectors.reservations_open(team=team).values("kind").annotate(n=Count("id")).order_by()
@@ -316,5 +277,6 @@ def spend_of_teams(*, period: Period) -> list[tuple[Team, Decimal, Decimal, Deci
     sums = dict(MonthSum.objects.filter(scope=scopes.TEAM, month=period.first).values_list("team_id", "usd"))
     limits = dict(Quota.objects.filter(scope=scopes.TEAM).values_list("team_id", "usd_month"))
     teams = Team.objects.filter(Q(pk__in=sums) | Q(pk__in=limits) | Q(pk__in=Reservation.objects.values("team")))
-    rows = [(team, sums.get(team.pk, Decimal(0)), selectors.held_usd(team=team), limits.get(team.pk)) for team in teams]
+    held = quotas.held_of_teams()
+    rows = [(team, sums.get(team.pk, Decimal(0)), held.get(team.pk, Decimal(0)), limits.get(team.pk)) for team in teams]
     return sorted(rows, key=lambda row: -row[1])

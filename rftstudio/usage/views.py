@@ -14,7 +14,7 @@ from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.core.show import show_money
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
-from rftstudio.usage import exports, pages, periods, reports, selectors, services
+from rftstudio.usage import exports, pages, periods, quotas, reports, selectors, services
 from rftstudio.usage.forms import CorrectionForm, DecisionForm, MonthForm, QuotaForm, TimeZoneForm
 from rftstudio.usage.models import LedgerLine, Quota
 
@@ -137,7 +137,7 @@ def quota_list(request: TeamRequest) -> HttpResponse:
             return redirect_to(request, reverse("usage:quota-list", args=[actor.team.slug]))
     context = {
         "form": form,
-        "all_lines": reports.quota_lines(team=actor.team),
+        "all_lines": quotas.quota_lines(team=actor.team),
         "zone_form": TimeZoneForm(initial={"time_zone": actor.team.time_zone}),
         **pages.quotas_context(actor),
     }

@@ -8,12 +8,17 @@ from urllib.parse import parse_qsl
 
 import pytest
 import time_machine
+from django.utils import timezone
 
-from rftstudio.usage import charts, reports
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.services import api_key_create
+from rftstudio.usage import charts, quotas, reports, selectors
 from rftstudio.usage.models import LedgerLine
 from rftstudio.usage.periods import Period, period_of
 from rftstudio.usage.services import Usage, quota_set, reservation_hold, usage_record_many
+from tests.conftest import actor_in
 from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
+from tests.factories.teams import TeamFactory
 from tests.factories.usage import PriceFactory, QuotaFactory
 
 CASES = Path(__file__).parents[1] / "data/cases/inputs"
@@ -182,7 +187,35 @@ def test_near_limits_lists_the_worst_first(team, owner, member, stranger):
     QuotaFactory(team=stranger.team, usd_month=10)
     reservation_hold(actor=member, source="ftjob-1", kind="job", label="Job 1", amount=9)
     reservation_hold(actor=stranger, source="ftjob-2", kind="job", label="Job 1", amount=10)
-    assert [line.quota.team for line in reports.near_limits()] == [stranger.team, team]
+    assert [line.quota.team for line in quotas.near_limits()] == [stranger.team, team]
+
+
+def test_quotas_of_all_scopes_are_read_as_one_by_one_and_in_as_many_queries(
+    team, owner, member, django_assert_num_queries
+):
+    PriceFactory()
+    key, _ = api_key_create(actor=owner, name="k", budget_usd=Decimal(20))
+    by_key = Actor(team=team, role="engineer", api_key=key)
+    quota_set(actor=owner, usd_month=Decimal(100), jobs_at_once=3, rollouts_day=50)
+    for actor, source in ((member, "ftjob-1"), (by_key, "ftjob-2"), (owner, "evalrun_1")):
+        kind = "job" if source.startswith("ft") else "evaluation"
+        reservation_hold(actor=actor, source=source, kind=kind, label=source, amount=9, rollouts=7)
+        used(team, source, 2, job=source, at=timezone.now())
+    quota_set(actor=owner, user=member.user, usd_month=Decimal(10), jobs_at_once=1, rollouts_day=9)
+    quota_set(actor=owner, api_key=key, usd_month=Decimal(30))
+    quota_set(actor=owner, job="ftjob-1", usd_job=Decimal(9))
+    lines = {line.quota.scope: line for line in quotas.quota_lines(team=team)}
+    assert list(lines) == ["team", f"member:{member.user.pk}", f"key:{key.pk}", "job:ftjob-1"]
+    for scope, line in lines.items():
+        if not scope.startswith("job:"):
+            assert line.budget == selectors.budget_get(team=team, scope=scope), scope
+        assert line.budget.held == selectors.held_usd(team=team, scope=scope)
+    assert lines[f"key:{key.pk}"].budget.quota == 20, "the lower of the key's own budget and its quota"
+    assert [(line.jobs, line.rollouts) for line in lines.values()] == [(2, 21), (1, 7), (1, 7), (1, 7)]
+    for n in range(10):
+        QuotaFactory(team=actor_in(TeamFactory(), "owner").team, usd_month=n + 1, rollouts_day=1)
+    with django_assert_num_queries(5):
+        quotas.near_limits()
 
 
 @pytest.mark.parametrize(
