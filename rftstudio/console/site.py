@@ -8,6 +8,17 @@ from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils.http import urlencode
 
+#: What the groups of rows are called, in this order; others follow under their own names.
+APPS = {"usage": "Money", "teams": "People and teams", "axes": "Attempts to log in"}
+MODELS = {
+    "ApiKey": "API keys",
+    "AuditEvent": "Audit log",
+    "LedgerLine": "Ledger",
+    "Membership": "Members",
+    "MonthClosing": "Closed months",
+    "StopSwitch": "Stop switches",
+}
+
 
 class ConsoleSite(admin.AdminSite):
     site_title = "RFT Studio console"
@@ -21,6 +32,18 @@ class ConsoleSite(admin.AdminSite):
 
         money = dashboard_context(request.GET) if request.user.is_superuser else {}
         return super().index(request, {**(extra_context or {}), **money})
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
+        """In the house's words, money and people first."""
+        apps = super().get_app_list(request, app_label)
+        for app in apps:
+            app["name"] = APPS.get(app["app_label"], app["name"])
+            for model in app["models"]:
+                model["name"] = MODELS.get(model["object_name"], model["name"])
+        places = list(APPS)
+        return sorted(
+            apps, key=lambda app: places.index(app["app_label"]) if app["app_label"] in places else len(places)
+        )
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """One log-in for the whole house, with its throttling."""

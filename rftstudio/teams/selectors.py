@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 
+from allauth.mfa.models import Authenticator
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -79,6 +80,12 @@ def home_team_get(*, user: User) -> Team | None:
     """Where a person lands after logging in: the team they joined last."""
     membership = Membership.objects.select_related("team").filter(user=user).order_by("-id").first()
     return membership.team if membership else None
+
+
+def second_factor_ids(*, team: Team) -> set[int]:
+    """Members who log in with a second factor."""
+    rows = Authenticator.objects.filter(type=Authenticator.Type.TOTP, user__memberships__team=team)
+    return set(rows.values_list("user_id", flat=True))
 
 
 def member_list(*, team: Team) -> list[Membership]:

@@ -43,6 +43,7 @@ def member_list(request: TeamRequest) -> HttpResponse:
         "members": selectors.member_list(team=actor.team),
         "invitations": selectors.invitation_list(team=actor.team) if may_manage else [],
         "may_manage": may_manage,
+        "two_factor": selectors.second_factor_ids(team=actor.team) if may_manage else set(),
         "form": form,
         "service_form": ServiceAccountForm(),
         "roles": ROLES,
