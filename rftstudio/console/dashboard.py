@@ -43,6 +43,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
             for row in spend.rows[:30]
         ],
         "teams": teams,
+        "forecast": reports.forecast_of(team=None),
         "held": sum((row["held"] for row in teams), Decimal(0)),
         "near": quotas.near_limits()[:20],
         "approvals": [pages.approval_line(one) for one in approvals_waiting()],

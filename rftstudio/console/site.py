@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.conf import settings
+from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -33,6 +34,14 @@ class ConsoleSite(admin.AdminSite):
         money = dashboard_context(request.GET) if request.user.is_superuser else {}
         return super().index(request, {**(extra_context or {}), **money})
 
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Staff; where the environment asks for it, only with a second factor."""
+        if not super().has_permission(request):
+            return False
+        from rftstudio.teams.two_factor import has_second_factor
+
+        return not settings.STUDIO_CONSOLE_TWO_FACTOR or has_second_factor(request.user)
+
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[dict[str, Any]]:
         """In the house's words, money and people first."""
         apps = super().get_app_list(request, app_label)
@@ -49,6 +58,9 @@ class ConsoleSite(admin.AdminSite):
         """One log-in for the whole house, with its throttling."""
         if request.user.is_authenticated and self.has_permission(request):
             return redirect("admin:index")
+        if super().has_permission(request):
+            messages.warning(request, "The console opens only with two-factor log-in. Turn it on first.")
+            return redirect("mfa_activate_totp")
         if request.user.is_authenticated:
             return redirect("teams:home-redirect")
         target = request.GET.get("next") or reverse("admin:index")

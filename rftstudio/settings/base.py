@@ -118,6 +118,9 @@ MFA_FORMS = {
 MFA_TOTP_ISSUER = "RFT Studio"
 MFA_TOTP_TOLERANCE = 1  # a phone's clock may be half a minute off
 
+# Whether the console opens only to administrators who log in with a second factor.
+STUDIO_CONSOLE_TWO_FACTOR = env.flag("STUDIO_CONSOLE_TWO_FACTOR", False)
+
 STUDIO_OIDC_ISSUER = env.text("STUDIO_OIDC_ISSUER", "")
 STUDIO_OIDC_NAME = env.text("STUDIO_OIDC_NAME", "single sign-on")
 SOCIALACCOUNT_ADAPTER = "rftstudio.teams.sign_on.SocialAdapter"

@@ -103,7 +103,7 @@ class QuotaAdmin(admin.ModelAdmin):
     form = QuotaForm
     list_display = (
         "team",
-        "words",
+        "whose",
         "usd_month",
         "left",
         "usd_job",
@@ -124,6 +124,10 @@ class QuotaAdmin(admin.ModelAdmin):
         for line in lines_of(changelist.result_list):
             line.quota.budget = line.budget
         return changelist
+
+    @admin.display(description="for", ordering="scope")
+    def whose(self, quota: Quota) -> str:
+        return quota.words
 
     @admin.display(description="left this month")
     def left(self, quota: Quota) -> str:

@@ -154,9 +154,11 @@ def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
     return [*spend.rows[:most], rest]
 
 
-def month_spent(*, team: Team, month: date, scope: str = scopes.TEAM) -> Decimal:
-    row = MonthSum.objects.filter(team=team, scope=scope, month=month).first()
-    return row.usd if row else Decimal(0)
+def month_spent(*, team: Team | None, month: date, scope: str = scopes.TEAM) -> Decimal:
+    """Without team: of all, each in its own calendar."""
+    rows = MonthSum.objects.filter(scope=scope, month=month)
+    rows = rows if team is None else rows.filter(team=team)
+    return rows.aggregate(sum=Sum("usd"))["sum"] or Decimal(0)
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,9 @@ class Forecast:
     last: date
 
 
-def forecast_of(*, team: Team, now: datetime | None = None) -> Forecast | None:
+def forecast_of(*, team: Team | None, now: datetime | None = None) -> Forecast | None:
     """From the daily sums of the last four weeks; None while there are fewer than four days to go by."""
-    zone = periods.zone_of(team)
+    zone = periods.zone_of(team) if team else ZoneInfo("UTC")
     today = periods.day_of(now or timezone.now(), zone)
     month = periods.month_period(today)
     before = Period("days", today - timedelta(days=28), today - timedelta(days=1))

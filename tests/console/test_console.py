@@ -252,3 +252,15 @@ def test_secrets_of_sign_in_have_no_page_in_the_console(console, member):
     page = console.get(reverse("admin:index")).content.decode()
     for name in ("authenticator", "socialapp", "socialtoken", "emailaddress"):
         assert f"/{name}/" not in page
+
+
+def test_console_may_ask_for_a_second_factor(console, root, member, client_of, settings):
+    settings.STUDIO_CONSOLE_TWO_FACTOR = True
+    answer = console.get(reverse("admin:usage_quota_changelist"), follow=True)
+    assert reverse("mfa_activate_totp") in [url for url, _ in answer.redirect_chain]
+    assert console.post(reverse("admin:stop-set"), {"is_on": "1", "reason": "x"}).status_code == 302
+    assert not StopSwitch.objects.exists()
+    TOTP.activate(root, "JBSWY3DPEHPK3PXP")
+    assert console.get(reverse("admin:usage_quota_changelist")).status_code == 200
+    answer = client_of(member).get(reverse("admin:index"), follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("teams:home", args=[member.team.slug])

@@ -152,6 +152,7 @@ def test_forecast_follows_the_last_weeks_and_states_its_range(team):
         for n in range(14):
             used(team, f"s{n}", 10 + n % 2, at=datetime(2026, 6, 1 + n, 12, tzinfo=UTC))
         found = reports.forecast_of(team=team)
+        assert reports.forecast_of(team=None) == found
     assert found.low < found.usd < found.high
     assert found.usd == 147 + Decimal("10.5") * 16
 
