@@ -13,12 +13,13 @@ from graders.network import clients_for
 from graders.secrets import open_config, seal_config
 from graders.selectors import grader_version_newest
 from graders.types import Problem
-from graders.validation import grader_problems, has_errors, normalised
+from graders.validation import grader_problems, has_errors, is_costly, normalised
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
+from rftstudio.usage.services import check_may_spend
 
 MAX_RECIPE = 1_000_000
 DEFAULT_THRESHOLD = 0.5
@@ -117,6 +118,8 @@ def draft_compiled(*, team: Team, config: dict[str, Any]) -> CompiledGrader:
     problems = grader_problems(config)
     if has_errors(problems):
         raise GraderRefused(problems)
+    if is_costly(config):
+        check_may_spend(team=team)
     return compile_grader(open_config(config), clients_for(team))
 
 

@@ -8,6 +8,7 @@ from jobs.rollouts import urls as rollouts
 
 urlpatterns = [
     path("", include("rftstudio.teams.urls")),
+    path("", include("rftstudio.teams.urls_sign_in")),
     path("", include("rftstudio.usage.urls")),
     path("", include("datasets.urls")),
     path("", include("datasets.labelling.urls")),

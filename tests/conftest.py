@@ -28,12 +28,12 @@ def _asks_database(item: pytest.Item) -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _ledger_may_be_emptied_between_tests():
-    """Tests that commit leave rows behind, and the ledger refuses to lose any: its guards rest while it is emptied."""
+def _history_may_be_emptied_between_tests():
+    """Tests that commit leave rows behind, and ledger and audit log refuse to lose any: their guards rest while they are emptied."""
     from django.db import connection
     from django.test import TransactionTestCase
 
-    from rftstudio.usage.guards import guards_drop, guards_set
+    from rftstudio.core.guards import guards_drop, guards_set
 
     empty = TransactionTestCase._fixture_teardown
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from rftstudio.teams.models import Team
-from rftstudio.usage import charts, pages, periods, reports, selectors
+from rftstudio.usage import charts, pages, periods, quotas, reports, selectors
 from rftstudio.usage.models import Approval, StopSwitch
 
 BY = {"team": "by team", "job": "by job", "model": "by model", "member": "by member", "category": "by purpose"}
@@ -21,6 +21,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
     month = periods.period_of({"month": query.get("month", "")}, today)
     by = query.get("by") if query.get("by") in BY else "team"
     spend = reports.spend_of(team=None, period=month, by=by)
+    points = reports.points_of(spend, team=None, by=by)
     teams = [_team_row(*row) for row in reports.spend_of_teams(period=month)]
     return {
         "month": month,
@@ -29,6 +30,7 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
         "by": by,
         "choices": list(BY.items()),
         "spend": spend,
+        "has_points": by in ("team", "job"),
         "figure": charts.spend_chart(spend, link=_lines_link(by), today=today),
         "table": charts.spend_table(spend),
         "rows": [
@@ -36,12 +38,14 @@ def dashboard_context(query: Mapping[str, str]) -> dict[str, Any]:
                 "row": row,
                 "url": _lines_link(by)(row, None),
                 "share": float(row.usd / spend.usd) if spend.usd > 0 else 0.0,
+                "a_point": reports.usd_a_point(row, points),
             }
             for row in spend.rows[:30]
         ],
         "teams": teams,
+        "forecast": reports.forecast_of(team=None),
         "held": sum((row["held"] for row in teams), Decimal(0)),
-        "near": reports.near_limits()[:20],
+        "near": quotas.near_limits()[:20],
         "approvals": [pages.approval_line(one) for one in approvals_waiting()],
         "unpriced": reports.unpriced_subjects(),
         "switches": _switches(),

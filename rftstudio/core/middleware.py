@@ -11,6 +11,7 @@ from rftstudio.core.ids import new_id
 
 HEADER = "X-Request-ID"
 _USABLE = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_SECRET_PARTS = frozenset({"token", "uidb64", "secret"})
 _QUIET_PATHS = ("/healthz", "/static/")
 
 log = structlog.get_logger("studio.request")
@@ -19,7 +20,8 @@ log = structlog.get_logger("studio.request")
 class RequestIdMiddleware:
     """Binds `request_id` for all log lines of the request and writes one line when it is done.
 
-    The line holds the path without its query, because a query may hold what a person typed.
+    The line holds the path without its query, because a query may hold what a person typed, and without the parts of
+    an address that are a right by themselves: an invitation, a lost password, a gateway.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -37,12 +39,21 @@ class RequestIdMiddleware:
                 log.info(
                     "request",
                     method=request.method,
-                    path=request.path,
+                    path=_path(request),
                     status=response.status_code,
                     milliseconds=round((time.monotonic() - started) * 1000, 1),
                     **_who(request),
                 )
         return response
+
+
+def _path(request: HttpRequest) -> str:
+    match = getattr(request, "resolver_match", None)
+    path = request.path
+    for name, value in (match.kwargs if match else {}).items():
+        if name in _SECRET_PARTS:
+            path = path.replace(str(value), "[removed]")
+    return path
 
 
 def _who(request: HttpRequest) -> dict[str, str]:

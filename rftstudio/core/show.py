@@ -133,3 +133,47 @@ def show_money(value: Decimal | float | str | None) -> str:
     if value is None or value == "":
         return NONE
     return show_usd(Decimal(str(value)))
+
+
+def show_cell(text: str) -> str:
+    """A cell of a CSV file: a spreadsheet must not take words for a formula. Numbers are not passed through here."""
+    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text
+
+
+#: Lists in the data of an audit line that are no change from one to another.
+_PLAIN_LISTS = frozenset({"scopes", "fields"})
+
+
+def show_spaced(value: Any) -> str:
+    """`dataset_edit` → dataset edit."""
+    return str(value).replace("_", " ")
+
+
+def show_deed(verb: str) -> str:
+    """`api_key.created` → API key created."""
+    thing, _, done = show_spaced(verb).partition(".")
+    words = f"{thing} {done}".strip()
+    return f"API{words[3:]}" if words.startswith("api ") else words[:1].upper() + words[1:]
+
+
+def show_details(data: Any) -> str:
+    """The data of an audit line for a person: `role: engineer → viewer · name: nightly`; what is empty is left out."""
+    if not isinstance(data, dict):
+        return str(data or "")
+    parts = [
+        f"{show_spaced(name)}: {_detail(name, value)}"
+        for name, value in data.items()
+        if value not in (None, "", [], {})
+    ]
+    return " · ".join(parts)
+
+
+def _detail(name: str, value: Any) -> str:
+    if isinstance(value, list) and len(value) == 2 and name not in _PLAIN_LISTS:
+        before, after = ("none" if one in (None, "") else str(one) for one in value)
+        return f"{before} → {after}"
+    if isinstance(value, list):
+        return ", ".join(show_spaced(one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

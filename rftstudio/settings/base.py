@@ -37,6 +37,11 @@ INSTALLED_APPS = [
     "django_htmx",
     "csp",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "rest_framework",
     "drf_spectacular",
     "rftstudio.core",
@@ -65,6 +70,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "csp.middleware.CSPMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -74,6 +80,7 @@ AUTHENTICATION_BACKENDS = [
 ]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
+AXES_USERNAME_FORM_FIELD = "username"  # what the log-in form calls the address; else attempts are counted for nobody
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_LOCKOUT_TEMPLATE = "teams/locked_out.html"
 AUTH_PASSWORD_VALIDATORS = [
@@ -92,6 +99,50 @@ EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "rft-studio@localhost")
 if not EMAIL_HOST:
     EMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"
+
+# Two-factor log-in and single sign-on are django-allauth's; log-in page, invitations and lost passwords are our own.
+ACCOUNT_ADAPTER = "rftstudio.teams.sign_on.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"  # an invitation is sent to the address, or the provider has verified it
+ACCOUNT_EMAIL_NOTIFICATIONS = bool(EMAIL_HOST)
+ACCOUNT_REAUTHENTICATION_METHODS = ("password", "mfa")
+ACCOUNT_FORMS = {"reauthenticate": "rftstudio.teams.two_factor.PasswordAgainForm"}
+MFA_ADAPTER = "rftstudio.teams.two_factor.MfaAdapter"
+MFA_FORMS = {
+    "authenticate": "rftstudio.teams.two_factor.CodeForm",
+    "reauthenticate": "rftstudio.teams.two_factor.CodeAgainForm",
+    "activate_totp": "rftstudio.teams.two_factor.ActivateForm",
+}
+MFA_TOTP_ISSUER = "RFT Studio"
+MFA_TOTP_TOLERANCE = 1  # a phone's clock may be half a minute off
+
+# Whether the console opens only to administrators who log in with a second factor.
+STUDIO_CONSOLE_TWO_FACTOR = env.flag("STUDIO_CONSOLE_TWO_FACTOR", False)
+
+STUDIO_OIDC_ISSUER = env.text("STUDIO_OIDC_ISSUER", "")
+STUDIO_OIDC_NAME = env.text("STUDIO_OIDC_NAME", "single sign-on")
+SOCIALACCOUNT_ADAPTER = "rftstudio.teams.sign_on.SocialAdapter"
+# The button is a link: the content policy lets forms post to ourselves only, and browsers hold redirects to that too.
+SOCIALACCOUNT_LOGIN_ON_GET = True
+SOCIALACCOUNT_PROVIDERS = {}
+if STUDIO_OIDC_ISSUER:
+    SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": "oidc",
+                "name": STUDIO_OIDC_NAME,
+                "client_id": env.text("STUDIO_OIDC_CLIENT_ID"),
+                "secret": env.text("STUDIO_OIDC_CLIENT_SECRET"),
+                "settings": {
+                    "server_url": STUDIO_OIDC_ISSUER.rstrip("/"),
+                    "verified_email": env.flag("STUDIO_OIDC_TRUST_EMAIL", False),
+                },
+            }
+        ],
+    }
 
 TEMPLATES = [
     {
@@ -190,5 +241,7 @@ STUDIO_JUDGE_SOURCE = "rftstudio.judges.judge_endpoint"
 STUDIO_JUDGE_NAMES = "rftstudio.judges.judge_names"
 # Where they find stored rollouts to test against, for the same reason.
 STUDIO_SAMPLE_SOURCE = "rftstudio.stored_samples.stored_samples"
+# Where the page of costs finds what reward was had for the money.
+STUDIO_REWARD_SOURCE = "rftstudio.reward_points.reward_points"
 # Programs that may be run as MCP servers over their standard input; none unless the operator names them.
 STUDIO_MCP_COMMANDS = env.names("STUDIO_MCP_COMMANDS", [])

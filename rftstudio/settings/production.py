@@ -5,7 +5,7 @@ from django.core.exceptions import ImproperlyConfigured
 from rftstudio.core.logs import logging_config
 from rftstudio.settings import env
 from rftstudio.settings.base import *  # noqa: F403
-from rftstudio.settings.base import DATABASES, LOG_LEVEL, STUDIO_EMBEDDED_BROKER
+from rftstudio.settings.base import CELERY_BROKER_URL, DATABASES, LOG_LEVEL, STUDIO_EMBEDDED_BROKER
 
 if "sqlite3" in DATABASES["default"]["ENGINE"]:
     raise ImproperlyConfigured(
@@ -33,4 +33,13 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
+# Used log-in codes and counts of attempts are known to every web process.
+if CELERY_BROKER_URL.partition("://")[0] in {"redis", "rediss"}:
+    CACHES = {
+        "default": {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": CELERY_BROKER_URL,
+            "KEY_PREFIX": "studio-cache",
+        }
+    }
 LOGGING = logging_config(as_json=True, level=LOG_LEVEL)

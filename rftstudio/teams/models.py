@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
@@ -48,6 +49,14 @@ class Team(Timestamped):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The team's time zone; UTC when this machine does not know the name."""
+        try:
+            return ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError):
+            return ZoneInfo("UTC")
 
 
 class Membership(Timestamped):
@@ -101,7 +110,10 @@ class ApiKey(Timestamped):
 
     @property
     def is_usable(self) -> bool:
+        """Not revoked, not expired, and its service account, if it has one, is not closed."""
         now = timezone.now()
+        if self.acts_as is not None and not self.acts_as.is_active:
+            return False
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > now)
 
 
@@ -123,6 +135,29 @@ class Invitation(Timestamped):
         return self.accepted_at is None and self.revoked_at is None and self.expires_at > timezone.now()
 
 
+#: How browsers are recognised; each also names those it descends from, so the order matters.
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR/": "Opera",
+    "Firefox": "Firefox",
+    "Chrome": "Chrome",
+    "Safari": "Safari",
+    "curl": "curl",
+}
+SYSTEMS = {
+    "iPhone": "iPhone",
+    "iPad": "iPad",
+    "Android": "Android",
+    "Windows": "Windows",
+    "Mac OS": "macOS",
+    "Linux": "Linux",
+}
+
+
+def _named(agent: str, known: dict[str, str]) -> str:
+    return next((name for mark, name in known.items() if mark in agent), "")
+
+
 class UserSession(models.Model):
     """Where a person is logged in, so that they can see it and end it."""
 
@@ -131,6 +166,11 @@ class UserSession(models.Model):
     address = models.GenericIPAddressField(null=True, blank=True)
     agent = models.CharField(max_length=200, blank=True, help_text="What the browser called itself.")
     created_at = models.DateTimeField(auto_now_add=True)
+
+    @property
+    def words(self) -> str:
+        """Firefox on Linux: enough to know one's own by. The whole is in the title."""
+        return " on ".join(part for part in (_named(self.agent, BROWSERS), _named(self.agent, SYSTEMS)) if part)
 
 
 class TeamOwned(Timestamped):
@@ -144,11 +184,11 @@ class TeamOwned(Timestamped):
 
 
 class AuditEvent(models.Model):
-    """One write by one actor. Append-only."""
+    """One write by one actor. Only ever added: triggers in the database refuse anything else (see `core/guards.py`)."""
 
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="audit_events")
-    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
-    api_key = models.ForeignKey(ApiKey, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="audit_events")
+    user = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    api_key = models.ForeignKey(ApiKey, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
     verb = models.CharField(max_length=64, help_text="thing.done, for instance job.launched")
     object_type = models.CharField(max_length=64, blank=True)
     object_id = models.CharField(max_length=64, blank=True)

@@ -3,20 +3,23 @@
 import hashlib
 import secrets
 from datetime import timedelta
+from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.core.mail import send_mail
 from django.core.validators import validate_email
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.text import slugify
 
-from rftstudio.core.errors import Conflict, NotFound, UserError
+from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.log import audit
 from rftstudio.teams.models import Invitation, Membership, Role, Team, User
-from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.permissions import Permission, check_can, is_within
 
 DAYS = 7
 #: The part of a service account's address that no mail server has.
@@ -83,15 +86,7 @@ def invitation_accept(*, token: str, user: User) -> Membership:
             f"This invitation is for {invitation.email}, and you are logged in as {user.email}.",
             fix=f"Log out, then open the link again and log in as {invitation.email}.",
         )
-    membership, _ = Membership.objects.get_or_create(
-        team=invitation.team, user=user, defaults={"role": invitation.role}
-    )
-    invitation.accepted_at = timezone.now()
-    invitation.save(update_fields=["accepted_at", "updated_at"])
-    audit(
-        Actor(team=invitation.team, role=membership.role, user=user), "member.joined", membership, role=membership.role
-    )
-    return membership
+    return _join(invitation, user)
 
 
 @transaction.atomic
@@ -103,6 +98,50 @@ def account_join(*, token: str, name: str, password: str) -> Membership:
     first, _, last = name.strip().partition(" ")
     user = User.objects.create_user(invitation.email, password, first_name=first[:150], last_name=last.strip()[:150])
     return invitation_accept(token=token, user=user)
+
+
+def invitations_open(*, email: str) -> QuerySet[Invitation]:
+    """What waits for that address, in whatever team."""
+    return Invitation.objects.filter(email=email, accepted_at=None, revoked_at=None, expires_at__gt=timezone.now())
+
+
+@transaction.atomic
+def invitations_join(*, user: User) -> list[Membership]:
+    """Join every team that invited this person's address, which somebody trusted has verified: as good as the links."""
+    joined = []
+    for invitation in invitations_open(email=user.email).select_for_update().select_related("team").order_by("id"):
+        joined.append(_join(invitation, user))
+    return joined
+
+
+def _join(invitation: Invitation, user: User) -> Membership:
+    membership, _ = Membership.objects.get_or_create(
+        team=invitation.team, user=user, defaults={"role": invitation.role}
+    )
+    invitation.accepted_at = timezone.now()
+    invitation.save(update_fields=["accepted_at", "updated_at"])
+    actor = Actor(team=invitation.team, role=membership.role, user=user)
+    audit(actor, "member.joined", membership, role=membership.role)
+    return membership
+
+
+def account_note(user: User, verb: str, *, by: User | None = None, **data: Any) -> None:
+    """Note a change of somebody's account in the audit log of each of their teams."""
+    for membership in Membership.objects.filter(user=user).select_related("team"):
+        audit(Actor(team=membership.team, role=membership.role, user=by or user), verb, user, **data)
+
+
+@transaction.atomic
+def second_factor_remove(*, by: User, user: User) -> None:
+    """For a person who lost phone and recovery codes: their password alone logs them in until they set it up again."""
+    if not by.is_superuser:
+        raise NotAllowed("Only an administrator of this installation takes a second factor off.")
+    if by == user:
+        raise Conflict("Your own is turned off on your own page, with your password.")
+    removed, _ = Authenticator.objects.filter(user=user).delete()
+    if not removed:
+        raise Conflict("There is no second factor to take off.")
+    account_note(user, "second_factor.taken_off", by=by)
 
 
 @transaction.atomic
@@ -155,13 +194,21 @@ def member_role_set(*, actor: Actor, membership: Membership, role: str) -> Membe
         _check_owner_stays(membership)
     before, membership.role = membership.role, role
     membership.save(update_fields=["role", "updated_at"])
+    if membership.user.is_service:  # its keys never have more rights than it
+        for key in membership.team.api_keys.filter(acts_as=membership.user, revoked_at=None):
+            if not is_within(key.role, role):
+                key.role = role
+                key.save(update_fields=["role", "updated_at"])
     audit(actor, "member.role_set", membership, user=membership.user.email, role=[before, role])
     return membership
 
 
 @transaction.atomic
-def member_remove(*, actor: Actor, membership: Membership) -> None:
-    """Take a member out of the team. What they made and spent stays; keys of a service account end with it."""
+def member_remove(*, actor: Actor, membership: Membership) -> int:
+    """Take a member out of the team; returns how many keys that they made still work, because scripts rest on those.
+
+    What they made and spent stays; keys of a service account end with it.
+    """
     membership = _held(actor, membership)
     _check_owner_stays(membership)
     user = membership.user
@@ -169,6 +216,8 @@ def member_remove(*, actor: Actor, membership: Membership) -> None:
     if user.is_service:
         membership.team.api_keys.filter(acts_as=user, revoked_at=None).update(revoked_at=timezone.now())
     membership.delete()
+    keys = membership.team.api_keys.filter(created_by=user, revoked_at=None).select_related("acts_as")
+    return sum(key.is_usable for key in keys)
 
 
 @transaction.atomic

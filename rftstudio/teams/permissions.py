@@ -47,6 +47,11 @@ KEY_RIGHTS = tuple(
 )
 
 
+def is_within(role: str, other: str) -> bool:
+    """Whether a role has no right that the other lacks."""
+    return RIGHTS[role] <= RIGHTS[other]
+
+
 def can(actor: Actor, permission: Permission) -> bool:
     if actor.is_system:
         return True

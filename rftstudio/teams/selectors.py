@@ -1,8 +1,9 @@
 """Reads about teams, who may act in them, and what they did."""
 
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, time, timedelta
 
+from allauth.mfa.models import Authenticator
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
@@ -48,24 +49,27 @@ AUDIT_FILTERS = ("verb", "who", "object", "from", "to")
 
 def audit_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[AuditEvent]:
     """Who did what, newest first. Page it by `before=<id>`."""
-    rows = AuditEvent.objects.filter(team=team).select_related("user", "api_key")
+    rows = AuditEvent.objects.filter(team=team).select_related("team", "user", "api_key")
     if verb := query.get("verb"):
         rows = rows.filter(verb__startswith=verb)
     if who := query.get("who"):
         rows = rows.filter(Q(user__email__icontains=who) | Q(api_key__name__icontains=who))
     if thing := query.get("object"):
         rows = rows.filter(object_id=thing)
-    for name, lookup in (("from", "created_at__date__gte"), ("to", "created_at__date__lte")):
-        if (day := _day(query.get(name, ""))) is not None:
-            rows = rows.filter(**{lookup: day})
+    # Days of the team's calendar, the last one included.
+    if (day := _day(query.get("from", ""))) is not None:
+        rows = rows.filter(created_at__gte=datetime.combine(day, time.min, tzinfo=team.zone))
+    if (day := _day(query.get("to", ""))) is not None:
+        rows = rows.filter(created_at__lt=datetime.combine(day + timedelta(days=1), time.min, tzinfo=team.zone))
     return rows.order_by("-id")
 
 
 def _day(text: str) -> date | None:
     try:
-        return date.fromisoformat(text)
+        found = date.fromisoformat(text)
     except ValueError:
         return None
+    return found if 2000 <= found.year <= 2200 else None
 
 
 def team_list(*, user: User) -> list[Team]:
@@ -76,6 +80,12 @@ def home_team_get(*, user: User) -> Team | None:
     """Where a person lands after logging in: the team they joined last."""
     membership = Membership.objects.select_related("team").filter(user=user).order_by("-id").first()
     return membership.team if membership else None
+
+
+def second_factor_ids(*, team: Team) -> set[int]:
+    """Members who log in with a second factor."""
+    rows = Authenticator.objects.filter(type=Authenticator.Type.TOTP, user__memberships__team=team)
+    return set(rows.values_list("user_id", flat=True))
 
 
 def member_list(*, team: Team) -> list[Membership]:

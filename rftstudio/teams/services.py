@@ -16,6 +16,7 @@ from rftstudio.teams.log import audit
 from rftstudio.teams.models import ApiKey, Membership, Role, Team, User, hash_key
 from rftstudio.teams.people import (
     account_join,
+    account_note,
     invitation_accept,
     invitation_find,
     invitation_revoke,
@@ -23,13 +24,15 @@ from rftstudio.teams.people import (
     member_invite,
     member_remove,
     member_role_set,
+    second_factor_remove,
     service_account_create,
 )
-from rftstudio.teams.permissions import KEY_RIGHTS, Permission, check_can
+from rftstudio.teams.permissions import KEY_RIGHTS, Permission, check_can, is_within
 from rftstudio.teams.sessions import session_end, session_note, sessions_end_others
 
 __all__ = [
     "account_join",
+    "account_note",
     "account_switch",
     "api_key_create",
     "api_key_revoke",
@@ -41,12 +44,14 @@ __all__ = [
     "member_invite",
     "member_remove",
     "member_role_set",
+    "second_factor_remove",
     "service_account_create",
     "session_end",
     "session_note",
     "sessions_end_others",
     "staff_actor",
     "team_create",
+    "team_rename",
     "theme_set",
 ]
 
@@ -82,6 +87,19 @@ def team_create(*, name: str, owner: User, time_zone: str = "UTC") -> Team:
     team = Team.objects.create(name=name, slug=slug, time_zone=time_zone)
     Membership.objects.create(team=team, user=owner, role=Role.OWNER)
     audit(Actor(team=team, role=Role.OWNER, user=owner), "team.created", team)
+    return team
+
+
+@transaction.atomic
+def team_rename(*, by: User, team: Team, name: str) -> Team:
+    """Another name for people; the address stays, because links and scripts hold it."""
+    if not by.is_superuser:
+        raise NotAllowed("Only an administrator of this installation renames teams.")
+    if not name.strip():
+        raise UserError("A team needs a name.", where="name", fix="Write one.")
+    before, team.name = Team.objects.get(pk=team.pk).name, name.strip()[:80]
+    team.save(update_fields=["name", "updated_at"])
+    audit(staff_actor(team, by), "team.renamed", team, name=[before, team.name])
     return team
 
 
@@ -125,8 +143,17 @@ def _check_key(team: Team, role: str, scopes: list[str], expires_at, budget_usd,
         raise UserError("The key would have expired already.", where="expires_at", fix="Choose a later day.")
     if budget_usd is not None and not (budget_usd.is_finite() and 0 < budget_usd < Decimal("1e10")):
         raise UserError("A budget is a positive amount.", where="budget_usd", fix="Write dollars as 12 or 12.50.")
-    if acts_as is not None and not Membership.objects.filter(team=team, user=acts_as, user__is_service=True).exists():
+    if acts_as is None:
+        return
+    account = Membership.objects.filter(team=team, user=acts_as, user__is_service=True).first()
+    if account is None:
         raise NotFound("There is no such service account.")
+    if not is_within(role, account.role):
+        raise UserError(
+            f"{acts_as} is {account.role}; its key cannot be {role}.",
+            where="role",
+            fix=f"Choose {account.role} or less.",
+        )
 
 
 @transaction.atomic

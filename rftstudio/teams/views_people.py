@@ -1,8 +1,5 @@
 """The browser's door to a team's people: members, invitations, service accounts, and the audit log."""
 
-import csv
-import json
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -10,18 +7,20 @@ from django.contrib.auth import login, logout
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from rftstudio.core.errors import Conflict, NotFound
 from rftstudio.teams import selectors, services
+from rftstudio.teams.exports import audit_csv
 from rftstudio.teams.forms import ROLES, InviteForm, JoinForm, RoleForm, ServiceAccountForm
 from rftstudio.teams.models import AuditEvent, User
 from rftstudio.teams.permissions import Permission, can, check_can
+from rftstudio.teams.sign_on import PASSWORD_BACKEND, sign_on_door
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 
 PAGE = 50
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 
 
 @never_cache  # the answer to a POST shows a link once
@@ -44,6 +43,7 @@ def member_list(request: TeamRequest) -> HttpResponse:
         "members": selectors.member_list(team=actor.team),
         "invitations": selectors.invitation_list(team=actor.team) if may_manage else [],
         "may_manage": may_manage,
+        "two_factor": selectors.second_factor_ids(team=actor.team) if may_manage else set(),
         "form": form,
         "service_form": ServiceAccountForm(),
         "roles": ROLES,
@@ -76,8 +76,13 @@ def member_role(request: TeamRequest, member_id: int) -> HttpResponse:
 def member_remove(request: TeamRequest, member_id: int) -> HttpResponse:
     membership = selectors.membership_get(team=request.actor.team, member_id=member_id)
     try:
-        services.member_remove(actor=request.actor, membership=membership)
+        keys = services.member_remove(actor=request.actor, membership=membership)
         messages.success(request, f"{membership.user} is no longer a member. What they made stays.")
+        if keys:
+            words = (
+                "One API key that they made still works" if keys == 1 else f"{keys} API keys that they made still work"
+            )
+            messages.warning(request, f"{words}. Revoke it on the page of keys if they knew it.")
     except Conflict as exc:
         messages.error(request, str(exc))
     return _members(request)
@@ -115,14 +120,17 @@ def invitation_accept(request: HttpRequest, token: str) -> HttpResponse:
         raise Http404(exc.message) from exc
     has_account = User.objects.filter(email=invitation.email).exists()
     form = JoinForm(request.POST or None)
-    context = {"invitation": invitation, "form": form, "has_account": has_account, "next": request.path}
+    context = {
+        "invitation": invitation, "form": form, "has_account": has_account, "next": request.path,
+        "sign_on": sign_on_door(),
+    }  # fmt: skip
     if request.user.is_authenticated:
         return _join(request, invitation, token, context)
     if request.method == "POST" and not has_account and form.is_valid():
         with errors_on(form):
             data = form.cleaned_data
             membership = services.account_join(token=token, name=data["name"], password=data["password1"])
-            login(request, membership.user, backend=BACKEND)
+            login(request, membership.user, backend=PASSWORD_BACKEND)
             services.session_note(request)
             return redirect("teams:home", membership.team.slug)
     status = 422 if request.method == "POST" else 200
@@ -165,7 +173,8 @@ def audit_list(request: TeamRequest) -> HttpResponse:
         "next_url": f"?{urlencode(kept | {'before': page[PAGE - 1].pk})}" if len(page) > PAGE else "",
         "csv_url": f"{reverse('teams:audit-export', args=[request.actor.team.slug])}?{urlencode(kept)}",
     }
-    return render(request, "teams/audit_list.html", context)
+    with timezone.override(request.actor.team.zone):
+        return render(request, "teams/audit_list.html", context)
 
 
 @team_view
@@ -173,22 +182,6 @@ def audit_list(request: TeamRequest) -> HttpResponse:
 def audit_export(request: TeamRequest) -> StreamingHttpResponse:
     check_can(request.actor, Permission.TEAM_MANAGE, team=request.actor.team)
     rows = selectors.audit_list(team=request.actor.team, query=request.GET).order_by("id")
-    answer = StreamingHttpResponse(_audit_csv(rows), content_type="text/csv; charset=utf-8")
+    answer = StreamingHttpResponse(audit_csv(rows, request.actor.team.zone), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="audit-{request.actor.team.slug}.csv"'
     return answer
-
-
-class _Echo:
-    def write(self, text: str) -> str:
-        return text
-
-
-def _audit_csv(rows) -> Iterator[str]:
-    writer = csv.writer(_Echo())
-    yield writer.writerow(["at", "who", "key", "verb", "object_type", "object_id", "data"])
-    for event in rows.iterator(chunk_size=2000):
-        yield writer.writerow([
-            event.created_at.isoformat(), event.user.email if event.user else "",
-            event.api_key.public_id if event.api_key else "", event.verb, event.object_type, event.object_id,
-            json.dumps(event.data, ensure_ascii=False),
-        ])  # fmt: skip

@@ -11,9 +11,20 @@ from rftstudio.core.errors import StudioError
 from rftstudio.core.show import show_money
 from rftstudio.teams.look_only import LookOnly
 from rftstudio.teams.models import Team
-from rftstudio.usage import selectors, services
-from rftstudio.usage.models import Approval, LedgerLine, MonthSum, Price, Quota, Reservation, StopSwitch
+from rftstudio.usage import services
+from rftstudio.usage.models import (
+    Approval,
+    LedgerLine,
+    MonthClosing,
+    MonthSum,
+    Notice,
+    Price,
+    Quota,
+    Reservation,
+    StopSwitch,
+)
 from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
+from rftstudio.usage.quotas import lines_of
 
 
 class PriceForm(forms.ModelForm):
@@ -83,12 +94,16 @@ class QuotaForm(forms.ModelForm):
         return data
 
 
+def _job_of(quota: Quota) -> str:
+    return quota.scope.removeprefix("job:") if quota.scope.startswith("job:") else ""
+
+
 @admin.register(Quota)
 class QuotaAdmin(admin.ModelAdmin):
     form = QuotaForm
     list_display = (
         "team",
-        "words",
+        "whose",
         "usd_month",
         "left",
         "usd_job",
@@ -103,9 +118,20 @@ class QuotaAdmin(admin.ModelAdmin):
     search_fields = ("team__slug", "user__email", "api_key__name", "scope")
     actions = ("raise_by_a_fifth",)
 
+    def get_changelist_instance(self, request):
+        """What is gone of all rows at once."""
+        changelist = super().get_changelist_instance(request)
+        for line in lines_of(changelist.result_list):
+            line.quota.budget = line.budget
+        return changelist
+
+    @admin.display(description="for", ordering="scope")
+    def whose(self, quota: Quota) -> str:
+        return quota.words
+
     @admin.display(description="left this month")
     def left(self, quota: Quota) -> str:
-        budget = selectors.budget_get(team=quota.team, scope=quota.scope, quota=quota)
+        budget = quota.budget
         return f"over by {show_money(budget.over)}" if budget.over else show_money(budget.left)
 
     def get_readonly_fields(self, request, obj=None) -> tuple[str, ...]:
@@ -124,7 +150,7 @@ class QuotaAdmin(admin.ModelAdmin):
         names = (*services.MONEY_LIMITS, *services.COUNT_LIMITS)
         made = services.quota_set(
             actor=services.staff_actor(obj.team, request.user), user=obj.user, api_key=obj.api_key,
-            job=obj.scope.removeprefix("job:") if obj.scope.startswith("job:") else "",
+            job=_job_of(obj),
             **{name: form.cleaned_data[name] for name in names},
         )  # fmt: skip
         obj.pk = made.pk
@@ -134,7 +160,7 @@ class QuotaAdmin(admin.ModelAdmin):
         for quota in queryset.filter(usd_month__isnull=False).select_related("team", "user", "api_key"):
             actor = services.staff_actor(quota.team, request.user)
             usd = (quota.usd_month * Decimal("1.2")).quantize(Decimal("0.01"))
-            services.quota_set(actor=actor, user=quota.user, api_key=quota.api_key, usd_month=usd)
+            services.quota_set(actor=actor, user=quota.user, api_key=quota.api_key, job=_job_of(quota), usd_month=usd)
             messages.success(request, f"{quota}: {show_money(usd)} a month.")
 
 
@@ -218,6 +244,29 @@ class MonthSumAdmin(LookOnly):
     list_filter = ("month", "team")
     list_select_related = ("team",)
     ordering = ("-month", "team", "scope")
+
+
+@admin.register(MonthClosing)
+class MonthClosingAdmin(LookOnly):
+    list_display = ("team", "month", "usd", "unpriced", "closed_by", "closed_at", "reopened_at")
+    list_filter = ("team",)
+    list_select_related = ("team", "closed_by")
+    ordering = ("-month", "team")
+
+
+@admin.register(Notice)
+class NoticeAdmin(LookOnly):
+    """What people were told, and to how many it was mailed."""
+
+    list_display = ("created_at", "whom", "title", "recipients")
+    list_filter = ("team",)
+    list_select_related = ("team",)
+    search_fields = ("title", "text", "team__slug")
+    ordering = ("-id",)
+
+    @admin.display(description="to")
+    def whom(self, notice: Notice) -> str:
+        return f"owners of {notice.team}" if notice.team else "administrators"
 
 
 @admin.register(StopSwitch)

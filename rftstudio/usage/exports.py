@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from django.db.models import QuerySet
 
+from rftstudio.core.show import show_cell
 from rftstudio.usage.models import LedgerLine
 from rftstudio.usage.periods import zone_of
 
@@ -24,15 +25,10 @@ def ledger_csv(rows: QuerySet[LedgerLine], team) -> Iterator[str]:
     for line in rows.iterator(chunk_size=2000):
         yield writer.writerow([
             line.pk, line.at.astimezone(zone).isoformat(), line.kind, line.category, line.batch_source,
-            _plain(line.note), line.unit, _plain(line.subject), _number(line.quantity), _number(line.unit_usd),
-            _number(line.usd), line.corrects_id or "", str(line.user or ""), line.api_key.public_id if line.api_key else "",
+            show_cell(line.note), line.unit, show_cell(line.subject), _number(line.quantity), _number(line.unit_usd),
+            _number(line.usd), line.corrects_id or "", show_cell(str(line.user or "")), line.api_key.public_id if line.api_key else "",
         ])  # fmt: skip
 
 
 def _number(value) -> str:
     return "" if value is None else format(value.normalize(), "f")
-
-
-def _plain(text: str) -> str:
-    """A spreadsheet must not take words for a formula."""
-    return f"'{text}" if text[:1] in {"=", "+", "-", "@", "\t", "\r"} else text

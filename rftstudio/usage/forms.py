@@ -92,3 +92,10 @@ class QuotaForm(forms.Form):
         whose = self.cleaned_data["whose"]
         limits = {name: self.cleaned_data[name] for name in self.LIMITS}
         return {"user": self.members.get(whose), "api_key": self.keys.get(whose), **limits}
+
+
+class MonthForm(forms.Form):
+    """A month as its first day or as 2026-11, and why it is opened again."""
+
+    month = forms.DateField(input_formats=["%Y-%m"])
+    reason = forms.CharField(required=False, max_length=300)

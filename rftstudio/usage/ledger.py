@@ -16,7 +16,7 @@ from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
-from rftstudio.usage import periods, scopes
+from rftstudio.usage import closing, periods, scopes
 from rftstudio.usage.models import Category, LedgerLine, MonthSum, Reservation, Unit, UsageRecord
 from rftstudio.usage.prices import PriceBook
 
@@ -76,8 +76,8 @@ def usage_record_many(*, team: Team, usages: Iterable[Usage]) -> dict[str, Decim
     known = _known(list(wanted))
     fresh = [usage for source, usage in reversed(wanted.items()) if source not in known]
     holders = _holders(team, {usage.batch_source for usage in fresh})
-    book = PriceBook()
-    lines = [_line(team, usage, book, holders.get(usage.batch_source)) for usage in fresh]
+    book, open_from = PriceBook(), closing.books_open_from(team=team)
+    lines = [_line(team, usage, book, holders.get(usage.batch_source), open_from) for usage in fresh]
     lines_add(team, lines)
     return known | {line.source: line.usd for line in lines}
 
@@ -95,7 +95,10 @@ def _holders(team: Team, sources: set[str]) -> dict[str, Reservation]:
     return {row.source: row for row in Reservation.objects.filter(team=team, source__in=asked)} if asked else {}
 
 
-def _line(team: Team, usage: Usage, book: PriceBook, held: Reservation | None) -> LedgerLine:
+def _line(
+    team: Team, usage: Usage, book: PriceBook, held: Reservation | None, open_from: datetime | None
+) -> LedgerLine:
+    """Priced at the moment of use; booked then too, or at the start of the first open month."""
     quantity = Decimal(usage.quantity)
     price = book.at(usage.unit, usage.subject[:200], usage.at)
     return LedgerLine(
@@ -112,7 +115,7 @@ def _line(team: Team, usage: Usage, book: PriceBook, held: Reservation | None) -
         reservation=held,
         user_id=held.user_id if held else None,
         api_key_id=held.api_key_id if held else None,
-        at=usage.at,
+        at=closing.booked_at(usage.at, open_from),
     )
 
 
@@ -186,7 +189,7 @@ def correction_of(line: LedgerLine, usd: Decimal, *, note: str) -> LedgerLine | 
         team=line.team, kind=LedgerLine.Kind.CORRECTED, source=f"{line.source[:140]}/correction/{len(before) + 1}",
         batch_source=line.batch_source, category=line.category, note=note[:200], unit=line.unit, subject=line.subject,
         usd=change, corrects=line, reservation=line.reservation, user_id=line.user_id, api_key_id=line.api_key_id,
-        at=line.at,
+        at=closing.booked_at(line.at, closing.books_open_from(team=line.team)),
     )  # fmt: skip
     made.number_of_corrections = len(before) + 1
     return made

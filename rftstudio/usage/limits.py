@@ -40,11 +40,24 @@ def check_open(team: Team) -> None:
         raise QuotaExceeded(stopped, fix="An administrator turns spending on again in the console.")
 
 
+def check_may_spend(*, team: Team) -> None:
+    """For small spends that hold nothing, such as a trial with a judge: refuse once nothing is left, or all is stopped."""
+    check_open(team)
+    budget = selectors.budget_get(team=team)
+    if budget.left is not None and budget.left <= 0:
+        raise QuotaExceeded(
+            f"{team} has nothing left this month of {show_usd(budget.quota)}.",
+            fix="Ask a team owner to raise the quota.",
+        )
+
+
 def check_limits(order: Order, *, now: datetime | None = None, ignore_money: bool = False) -> None:
     """Raise QuotaExceeded at the first limit that the order passes. `ignore_money`: a right-holder approved the sum."""
     quotas = selectors.quotas_of(team=order.team, wanted=order.scopes)
     for scope, quota in quotas.items():
         _check_counts(order, scope, quota, now)
+        if order.kind == Reservation.Kind.JOB and scope == scopes.TEAM:
+            _check_disk(order.team, quota)
         if not ignore_money:
             _check_month(order, scope, quota, now)
     if not ignore_money:
@@ -100,6 +113,16 @@ def _check_counts(order: Order, scope: str, quota: Quota, now: datetime | None) 
                 f"{max(0, quota.rollouts_day - ordered):,} of {quota.rollouts_day:,} left today.",
                 fix="Plan fewer rollouts, wait until tomorrow, or ask a team owner to raise the limit.",
             )
+
+
+def _check_disk(team: Team, quota: Quota) -> None:
+    """A job writes checkpoints, so it starts only while there is room, as last counted."""
+    used, _ = selectors.storage_measured(team=team)
+    if quota.storage_gb is not None and used >= quota.storage_gb * 10**9:
+        raise QuotaExceeded(
+            f"{team} keeps {used / 1e9:.2f} of {quota.storage_gb.normalize():f} GB; a job would write more.",
+            fix="Delete checkpoints or files that are no longer needed, or ask a team owner to raise the quota.",
+        )
 
 
 def approval_limit(order: Order) -> Decimal | None:

@@ -286,3 +286,37 @@ class Approval(Timestamped):
 
     def __str__(self) -> str:
         return self.label
+
+
+class MonthClosing(models.Model):
+    """The books of a month are closed: what turns up later is booked in the first open month. Closes earlier ones too."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+")
+    month = models.DateField(help_text="The month's first day, in the team's time zone.")
+    usd = models.DecimalField(max_digits=20, decimal_places=8, help_text="What it came to.")
+    unpriced = models.PositiveIntegerField(default=0, help_text="Lines that had no price.")
+    closed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    closed_at = models.DateTimeField(auto_now_add=True)
+    reopened_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "month"], condition=Q(reopened_at__isnull=True), name="month_closed_once"
+            )
+        ]
+
+
+class Notice(models.Model):
+    """Something about money that somebody was told once. Without team: for the administrators."""
+
+    team = models.ForeignKey(Team, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=300, unique=True, help_text="What it is about; said once for each.")
+    title = models.CharField(max_length=200)
+    text = models.TextField()
+    url = models.CharField(max_length=300, blank=True)
+    recipients = models.PositiveIntegerField(default=0, help_text="To how many people it was mailed.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.title

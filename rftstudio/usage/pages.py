@@ -14,7 +14,7 @@ from rftstudio.core.show import show_money
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can
-from rftstudio.usage import charts, periods, reports, selectors
+from rftstudio.usage import charts, periods, quotas, reports, selectors
 from rftstudio.usage.models import Approval, Category, LedgerLine, Price, Reservation
 from rftstudio.usage.periods import Period
 from rftstudio.usage.prices import MEASURES, exact_usd, how_counted, sold_price
@@ -124,6 +124,7 @@ def spend_context(actor: Actor, query: Mapping[str, str]) -> dict[str, Any]:
     by = query.get("by") if query.get("by") in reports.BY else "category"
     spend = reports.spend_of(team=team, period=period, by=by)
     ledger_url = reverse("usage:ledger-list", args=[team.slug])
+    points = reports.points_of(spend, team=team, by=by)
     most = max((row.usd for row in spend.rows), default=Decimal(0))
     columns = list(spend.by_category())
     return {
@@ -136,6 +137,7 @@ def spend_context(actor: Actor, query: Mapping[str, str]) -> dict[str, Any]:
         if spend.rows
         else None,
         "table": charts.spend_table(spend),
+        "has_points": by == "job",
         "columns": [str(Category(name).label) for name in columns] if by != "category" else [],
         "rows": [
             {
@@ -145,6 +147,7 @@ def spend_context(actor: Actor, query: Mapping[str, str]) -> dict[str, Any]:
                 "share": float(row.usd / most) if most > 0 else 0.0,
                 "part": float(row.usd / spend.usd) if spend.usd > 0 else None,
                 "cells": [row.by_category.get(name) for name in columns] if by != "category" else [],
+                "a_point": reports.usd_a_point(row, points),
                 "url": f"{ledger_url}?{period.query}&{row.query}",
             }
             for place, row in enumerate(spend.rows[:50])
@@ -178,7 +181,7 @@ def approval_line(approval: Approval) -> dict[str, Any]:
 
 
 def quotas_context(actor: Actor) -> dict[str, Any]:
-    lines = reports.quota_lines(team=actor.team)
+    lines = quotas.quota_lines(team=actor.team)
     return {
         "quota_lines": [line for line in lines if line.quota.usd_month is not None],
         "count_lines": [words for line in lines if (words := count_words(line))],
@@ -187,7 +190,7 @@ def quotas_context(actor: Actor) -> dict[str, Any]:
     }
 
 
-def count_words(line: reports.QuotaLine) -> str:
+def count_words(line: quotas.QuotaLine) -> str:
     """The limits that are no monthly sum, in one sentence."""
     quota, parts = line.quota, []
     if quota.usd_job is not None:
@@ -268,10 +271,10 @@ def _chips(team: Team, kept: dict[str, str]) -> list[dict[str, str]]:
              "unpriced": "only", "day": "day", "month": "month", "year": "year", "from": "from", "to": "to"}  # fmt: skip
     chips = []
     for name, value in kept.items():
-        shown = "not priced" if name == "unpriced" else value
+        shown = "not priced" if name == "unpriced" else "none" if value == reports.NONE else value
         if name == "for":
             found = Reservation.objects.filter(team=team, source=value).first()
-            shown = found.label if found else value
+            shown = found.label if found else shown
         rest = {key: one for key, one in kept.items() if key != name}
         chips.append({"label": words[name], "value": shown, "remove_url": f"?{urlencode(rest)}"})
     return chips

@@ -3,17 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from rftstudio.teams.models import Team
 
 
 def zone_of(team: Team) -> ZoneInfo:
-    """The team's time zone; UTC when this machine does not know the name."""
-    try:
-        return ZoneInfo(team.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
+    return team.zone
 
 
 def day_of(at: datetime, zone: ZoneInfo) -> date:

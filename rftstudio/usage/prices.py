@@ -60,8 +60,9 @@ def how_counted(unit: str, quantity: Decimal | None, unit_usd: Decimal | None) -
         amount = f"{show_count(quantity)} {measure.noun}"
     if unit_usd is None:
         return amount
-    article = "an" if measure.sold_by.startswith("hour") else "a"
-    return f"{amount} × {exact_usd(sold_price(unit, unit_usd))} {article} {measure.sold_by}"
+    one = "million" if measure.sold_by.startswith("million") else measure.sold_by  # of what, the amount has said
+    article = "an" if one.startswith("hour") else "a"
+    return f"{amount} × {exact_usd(sold_price(unit, unit_usd))} {article} {one}"
 
 
 class PriceBook:

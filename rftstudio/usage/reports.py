@@ -7,21 +7,26 @@ from decimal import Decimal
 from math import sqrt
 from statistics import fmean, stdev
 from typing import Any
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
+from django.utils.module_loading import import_string
 
 from rftstudio.teams.models import ApiKey, Team, User
-from rftstudio.usage import periods, scopes, selectors
-from rftstudio.usage.models import Category, LedgerLine, MonthSum, Quota, Reservation
+from rftstudio.usage import periods, quotas, scopes, selectors
+from rftstudio.usage.models import Category, LedgerLine, MonthClosing, MonthSum, Quota, Reservation
 from rftstudio.usage.periods import Period
 
 BY = {"category": "by purpose", "job": "by job", "model": "by model", "member": "by member"}
 #: Series that are drawn on their own; the rest is one more.
 MOST_SERIES = 5
 OTHER = "other"
+#: In a query of the ledger: lines that name no job, or no model.
+NONE = "-"
 _KEYS = {
     "team": ("team_id",),
     "category": ("category",),
@@ -29,7 +34,6 @@ _KEYS = {
     "model": ("subject",),
     "member": ("user_id", "api_key_id"),
 }
-NEAR = 0.8
 
 
 @dataclass
@@ -107,11 +111,11 @@ def _namer(by: str, found: list[dict[str, Any]]):
         teams = {row.pk: row for row in Team.objects.filter(pk__in={one["team_id"] for one in found})}
         return lambda key: (str(teams[key[0]]), "")
     if by == "model":
-        return lambda key: (key[0] or OTHER, f"subject={key[0]}")
+        return lambda key: (key[0] or OTHER, urlencode({"subject": key[0] or NONE}))
     if by == "job":
         sources = {one["batch_source"] for one in found}
         labels = dict(Reservation.objects.filter(source__in=sources).values_list("source", "label"))
-        return lambda key: (labels.get(key[0]) or key[0] or "Trials and tests", f"for={key[0]}")
+        return lambda key: (labels.get(key[0]) or key[0] or "Trials and tests", urlencode({"for": key[0] or NONE}))
     users = {user.pk: str(user) for user in User.objects.filter(pk__in={one["user_id"] for one in found} - {None})}
     keys = {row.pk: row.name for row in ApiKey.objects.filter(pk__in={one["api_key_id"] for one in found} - {None})}
 
@@ -122,6 +126,21 @@ def _namer(by: str, found: list[dict[str, Any]]):
         return users.get(user_id, "nobody in particular"), f"member={user_id or 0}"
 
     return member
+
+
+def points_of(spend: Spend, *, team: Team | None, by: str) -> dict[tuple, float]:
+    """Rewards that the rows' graded rollouts added up to in the period; only jobs and teams order rollouts."""
+    if by not in ("job", "team"):
+        return {}
+    start, end = periods.bounds(spend.period.first, spend.period.last, ZoneInfo(spend.zone))
+    source = import_string(settings.STUDIO_REWARD_SOURCE)
+    return {(key,): points for key, points in source(team=team, by=by, start=start, end=end).items()}
+
+
+def usd_a_point(row: SpendRow, points: Mapping[tuple, float]) -> Decimal | None:
+    """What a reward of 1 cost; None where no rollout was graded or all rewards are 0."""
+    reward = points.get(row.key, 0.0)
+    return row.usd / Decimal(str(reward)) if reward > 0 and row.usd > 0 else None
 
 
 def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
@@ -135,9 +154,11 @@ def folded(spend: Spend, most: int = MOST_SERIES) -> list[SpendRow]:
     return [*spend.rows[:most], rest]
 
 
-def month_spent(*, team: Team, month: date, scope: str = scopes.TEAM) -> Decimal:
-    row = MonthSum.objects.filter(team=team, scope=scope, month=month).first()
-    return row.usd if row else Decimal(0)
+def month_spent(*, team: Team | None, month: date, scope: str = scopes.TEAM) -> Decimal:
+    """Without team: of all, each in its own calendar."""
+    rows = MonthSum.objects.filter(scope=scope, month=month)
+    rows = rows if team is None else rows.filter(team=team)
+    return rows.aggregate(sum=Sum("usd"))["sum"] or Decimal(0)
 
 
 @dataclass(frozen=True)
@@ -150,9 +171,9 @@ class Forecast:
     last: date
 
 
-def forecast_of(*, team: Team, now: datetime | None = None) -> Forecast | None:
+def forecast_of(*, team: Team | None, now: datetime | None = None) -> Forecast | None:
     """From the daily sums of the last four weeks; None while there are fewer than four days to go by."""
-    zone = periods.zone_of(team)
+    zone = periods.zone_of(team) if team else ZoneInfo("UTC")
     today = periods.day_of(now or timezone.now(), zone)
     month = periods.month_period(today)
     before = Period("days", today - timedelta(days=28), today - timedelta(days=1))
@@ -167,44 +188,6 @@ def forecast_of(*, team: Team, now: datetime | None = None) -> Forecast | None:
     near, spread = fmean(daily) * rest, 1.645 * stdev(daily) * sqrt(rest)
     cents = [Decimal(str(round(value, 2))) for value in (near, max(near - spread, 0.0), near + spread)]
     return Forecast(spent + cents[0], spent + cents[1], spent + cents[2], month.last)
-
-
-# -- quotas -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class QuotaLine:
-    """A quota with what is gone of it. `near`: four fifths or more are gone or held."""
-
-    quota: Quota
-    budget: selectors.Budget
-    jobs: int
-    rollouts: int
-
-    @property
-    def near(self) -> bool:
-        return self.budget.share is not None and self.budget.share >= NEAR
-
-
-def quota_lines(*, team: Team) -> list[QuotaLine]:
-    """The team's first, then members and keys, then single jobs."""
-    order = {"team": 0, "member": 1, "key": 2, "job": 3}
-    quotas = Quota.objects.filter(team=team).select_related("user", "api_key", "team")
-    return [_quota_line(team, quota) for quota in sorted(quotas, key=lambda one: order[one.scope.partition(":")[0]])]
-
-
-def _quota_line(team: Team, quota: Quota) -> QuotaLine:
-    jobs = selectors.reservations_open(team=team, scope=quota.scope).filter(kind=Reservation.Kind.JOB)
-    rollouts = selectors.rollouts_today(team=team, scope=quota.scope) if quota.rollouts_day is not None else 0
-    budget = selectors.budget_get(team=team, scope=quota.scope, quota=quota)
-    return QuotaLine(quota, budget, jobs.count() if quota.jobs_at_once is not None else 0, rollouts)
-
-
-def near_limits() -> list[QuotaLine]:
-    """Over all teams: whose money is nearly gone, the worst first."""
-    quotas = Quota.objects.filter(usd_month__isnull=False).exclude(scope__startswith="job:")
-    lines = [_quota_line(quota.team, quota) for quota in quotas.select_related("team", "user", "api_key")]
-    return sorted((line for line in lines if line.near), key=lambda line: -(line.budget.share or 0))
 
 
 def held_counts(*, team: Team) -> dict[str, int]:
@@ -222,13 +205,13 @@ def ledger_list(*, team: Team, query: Mapping[str, str]) -> QuerySet[LedgerLine]
     """Lines as filtered, the newest written first. Page it by `before=<id>`: what is added meanwhile shifts nothing."""
     rows = LedgerLine.objects.filter(team=team).select_related("reservation", "user", "api_key", "corrects")
     if wanted := query.get("for"):
-        rows = rows.filter(batch_source=wanted)
+        rows = rows.filter(batch_source="" if wanted == NONE else wanted)
     if wanted := query.get("kind"):
         rows = rows.filter(kind=wanted)
     if wanted := query.get("category"):
         rows = rows.filter(category=wanted)
     if wanted := query.get("subject"):
-        rows = rows.filter(subject=wanted)
+        rows = rows.filter(subject="" if wanted == NONE else wanted)
     if query.get("unpriced"):
         rows = rows.filter(kind=LedgerLine.Kind.SPENT, usd=None)
     rows = _of_person(rows, query)
@@ -251,6 +234,36 @@ def _of_person(rows: QuerySet[LedgerLine], query: Mapping[str, str]) -> QuerySet
     return rows
 
 
+@dataclass(frozen=True)
+class MonthLine:
+    """A month of the books. `closing` while it is closed."""
+
+    month: date
+    usd: Decimal
+    unpriced: int
+    closing: MonthClosing | None
+    is_over: bool
+    is_last_closed: bool
+
+    @property
+    def is_closed(self) -> bool:
+        return self.closing is not None
+
+
+def month_lines(*, team: Team, now: datetime | None = None) -> list[MonthLine]:
+    """Every month with spend, newest first. A closed month closes those before it."""
+    today = periods.day_of(now or timezone.now(), team.zone)
+    closings = list(
+        MonthClosing.objects.filter(team=team, reopened_at=None).select_related("closed_by").order_by("month")
+    )
+    lines = []
+    for row in MonthSum.objects.filter(team=team, scope=scopes.TEAM).order_by("-month"):
+        by = next((one for one in closings if one.month >= row.month), None)
+        is_last = bool(closings) and closings[-1].month == row.month
+        lines.append(MonthLine(row.month, row.usd, row.unpriced, by, periods.next_month(row.month) <= today, is_last))
+    return lines
+
+
 def unpriced_subjects(*, team: Team | None = None) -> list[dict[str, Any]]:
     """What was counted without a price and still has none, by unit and subject."""
     rows = LedgerLine.objects.filter(kind=LedgerLine.Kind.SPENT, usd=None, corrections=None)
@@ -266,5 +279,6 @@ def spend_of_teams(*, period: Period) -> list[tuple[Team, Decimal, Decimal, Deci
     sums = dict(MonthSum.objects.filter(scope=scopes.TEAM, month=period.first).values_list("team_id", "usd"))
     limits = dict(Quota.objects.filter(scope=scopes.TEAM).values_list("team_id", "usd_month"))
     teams = Team.objects.filter(Q(pk__in=sums) | Q(pk__in=limits) | Q(pk__in=Reservation.objects.values("team")))
-    rows = [(team, sums.get(team.pk, Decimal(0)), selectors.held_usd(team=team), limits.get(team.pk)) for team in teams]
+    held = quotas.held_of_teams()
+    rows = [(team, sums.get(team.pk, Decimal(0)), held.get(team.pk, Decimal(0)), limits.get(team.pk)) for team in teams]
     return sorted(rows, key=lambda row: -row[1])

@@ -17,6 +17,7 @@ from rftstudio.teams.models import ApiKey, Membership, Team, User
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit, staff_actor
 from rftstudio.usage import scopes
+from rftstudio.usage.closing import check_not_closed, month_close, month_reopen
 from rftstudio.usage.ledger import (
     Usage,
     lines_price,
@@ -27,8 +28,9 @@ from rftstudio.usage.ledger import (
     usage_record,
     usage_record_many,
 )
-from rftstudio.usage.limits import check_open, check_storage
+from rftstudio.usage.limits import check_may_spend, check_open, check_storage
 from rftstudio.usage.models import Price, Quota, StopSwitch, Unit
+from rftstudio.usage.notices import notice_once, notices_look
 from rftstudio.usage.prices import MEASURES, unit_price
 from rftstudio.usage.reservations import (
     approval_approve,
@@ -48,10 +50,15 @@ __all__ = [
     "approval_decline",
     "approval_done",
     "check_limit",
+    "check_may_spend",
     "check_open",
     "check_storage",
     "lines_price",
     "lines_price_everywhere",
+    "month_close",
+    "month_reopen",
+    "notice_once",
+    "notices_look",
     "price_set",
     "quota_set",
     "reservation_ask",
@@ -164,6 +171,7 @@ def time_zone_set(*, actor: Actor, time_zone: str) -> Team:
     team_lock(actor.team)
     team = Team.objects.get(pk=actor.team.pk)
     if team.time_zone != time_zone:
+        check_not_closed(team)
         before, team.time_zone = team.time_zone, time_zone
         team.save(update_fields=["time_zone", "updated_at"])
         sums_count_again(team=team)

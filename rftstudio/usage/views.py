@@ -10,12 +10,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from rftstudio.core.errors import NotFound
+from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.core.show import show_money
-from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
-from rftstudio.usage import exports, pages, periods, reports, selectors, services
-from rftstudio.usage.forms import CorrectionForm, DecisionForm, QuotaForm, TimeZoneForm
+from rftstudio.usage import exports, pages, periods, quotas, reports, selectors, services
+from rftstudio.usage.forms import CorrectionForm, DecisionForm, MonthForm, QuotaForm, TimeZoneForm
 from rftstudio.usage.models import LedgerLine, Quota
 
 PAGE = 50
@@ -137,7 +137,7 @@ def quota_list(request: TeamRequest) -> HttpResponse:
             return redirect_to(request, reverse("usage:quota-list", args=[actor.team.slug]))
     context = {
         "form": form,
-        "all_lines": reports.quota_lines(team=actor.team),
+        "all_lines": quotas.quota_lines(team=actor.team),
         "zone_form": TimeZoneForm(initial={"time_zone": actor.team.time_zone}),
         **pages.quotas_context(actor),
     }
@@ -149,11 +149,55 @@ def quota_list(request: TeamRequest) -> HttpResponse:
 def time_zone_set(request: TeamRequest) -> HttpResponse:
     form = TimeZoneForm(request.POST)
     if form.is_valid():
-        team = services.time_zone_set(actor=request.actor, **form.cleaned_data)
-        messages.success(request, f"Days and months are cut in {team.time_zone} now, past ones too.")
+        try:
+            team = services.time_zone_set(actor=request.actor, **form.cleaned_data)
+            messages.success(request, f"Days and months are cut in {team.time_zone} now, past ones too.")
+        except Conflict as exc:
+            messages.error(request, str(exc))
     else:
         messages.error(request, "There is no such time zone.")
     return redirect_to(request, reverse("usage:quota-list", args=[request.actor.team.slug]))
+
+
+@money_view(Permission.COST_VIEW)
+@require_GET
+def month_list(request: TeamRequest) -> HttpResponse:
+    """What each month came to, and whether its books are closed."""
+    team = request.actor.team
+    context = {
+        "months": reports.month_lines(team=team),
+        "may_close": can(request.actor, Permission.BUDGET_APPROVE),
+        "zone": team.zone.key,
+    }
+    return render(request, "usage/month_list.html", context)
+
+
+@money_view(Permission.BUDGET_APPROVE)
+@require_POST
+def month_close(request: TeamRequest) -> HttpResponse:
+    return _month(request, lambda month, reason: services.month_close(actor=request.actor, month=month), "closed")
+
+
+@money_view(Permission.BUDGET_APPROVE)
+@require_POST
+def month_reopen(request: TeamRequest) -> HttpResponse:
+    return _month(
+        request,
+        lambda month, reason: services.month_reopen(actor=request.actor, month=month, reason=reason),
+        "open again",
+    )
+
+
+def _month(request: TeamRequest, deed: Callable, word: str) -> HttpResponse:
+    form = MonthForm(request.POST)
+    try:
+        if not form.is_valid():
+            raise UserError("There is no such month.", fix="Write it as 2026-11.")
+        deed(form.cleaned_data["month"], form.cleaned_data["reason"])
+        messages.success(request, f"{form.cleaned_data['month']:%B %Y} is {word}.")
+    except UserError as exc:
+        messages.error(request, str(exc))
+    return redirect_to(request, reverse("usage:month-list", args=[request.actor.team.slug]))
 
 
 @money_view(Permission.COST_VIEW)

@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
+from allauth.mfa.totp.internal.auth import TOTP
 from django.contrib import admin
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from rftstudio.teams.models import ApiKey, AuditEvent
@@ -182,3 +184,83 @@ def test_keys_are_revoked_in_bulk(console, owner):
     act(console, "teams_apikey", "revoke", [key])
     key.refresh_from_db()
     assert not key.is_usable
+
+
+def act_on(console, model: str, action: str, *pks) -> object:
+    data = {"action": action, "_selected_action": [str(pk) for pk in pks]}
+    return console.post(reverse(f"admin:{model}_changelist"), data, follow=True)
+
+
+def test_staff_with_every_right_of_the_admin_cannot_make_themselves_administrator(client, member):
+    staff = UserFactory(is_staff=True)
+    staff.user_permissions.set(Permission.objects.all())
+    client.force_login(staff, backend="django.contrib.auth.backends.ModelBackend")
+    for user in (staff, member.user):
+        url = reverse("admin:teams_user_change", args=[user.pk])
+        assert client.post(url, {"email": user.email, "is_superuser": "on", "is_staff": "on"}).status_code == 403
+    assert client.post(reverse("admin:auth_user_password_change", args=[member.user.pk]), {}).status_code == 403
+    for name in ("teams_user_add", "usage_price_add", "usage_quota_add"):
+        assert client.get(reverse(f"admin:{name}")).status_code == 403, name
+    assert client.post(reverse("admin:teams_team_change", args=[member.team.pk]), {"name": "Mine"}).status_code == 403
+    staff.refresh_from_db()
+    assert not staff.is_superuser
+
+
+def test_edited_account_is_noted_and_its_address_is_lower_case(console, member, root):
+    url = reverse("admin:teams_user_change", args=[member.user.pk])
+    given = {"email": "Ann@Example.com", "first_name": "Ann", "last_name": "Lee"}
+    assert console.post(url, given).status_code == 302
+    member.user.refresh_from_db()
+    assert (member.user.email, member.user.is_active) == ("ann@example.com", True)
+    event = AuditEvent.objects.get(verb="account.edited")
+    assert (event.user, event.team, event.data["fields"]) == (root, member.team, ["email", "first_name", "last_name"])
+
+
+def test_team_is_renamed_with_an_audit_line(console, team, root):
+    console.post(reverse("admin:teams_team_change", args=[team.pk]), {"name": "Tariff desk"})
+    team.refresh_from_db()
+    assert (team.name, team.slug) == ("Tariff desk", "duty-desk")
+    assert AuditEvent.objects.get(verb="team.renamed").data["name"] == ["Duty desk", "Tariff desk"]
+
+
+def test_second_factor_is_taken_off_in_the_console(console, member, root):
+    TOTP.activate(member.user, "JBSWY3DPEHPK3PXP")
+    page = act_on(console, "teams_user", "take_second_factor_off", member.user.pk, root.pk)
+    assert b"logs in by password alone now" in page.content
+    assert b"turned off on your own page" in page.content
+    assert not member.user.authenticator_set.exists()
+
+
+def test_audit_log_is_exported_over_all_teams(console, owner, stranger):
+    for one in (owner, stranger):
+        api_key_create(actor=one, name="=nightly()")
+    pks = AuditEvent.objects.values_list("pk", flat=True)
+    export = b"".join(act_on(console, "teams_auditevent", "export", *pks).streaming_content).decode()
+    assert export.splitlines()[0] == "at,team,who,key,verb,object_type,object_id,data"
+    assert {line.split(",")[1] for line in export.splitlines()[1:]} == {owner.team.slug, stranger.team.slug}
+
+
+def test_quota_of_a_job_is_raised_for_the_job(console, owner):
+    quota_set(actor=owner, usd_month=Decimal(100))
+    row = quota_set(actor=owner, job="ftjob-1", usd_month=Decimal(10))
+    act_on(console, "usage_quota", "raise_by_a_fifth", row.pk)
+    assert dict(Quota.objects.values_list("scope", "usd_month")) == {"team": Decimal(100), "job:ftjob-1": Decimal(12)}
+
+
+def test_secrets_of_sign_in_have_no_page_in_the_console(console, member):
+    TOTP.activate(member.user, "JBSWY3DPEHPK3PXP")
+    page = console.get(reverse("admin:index")).content.decode()
+    for name in ("authenticator", "socialapp", "socialtoken", "emailaddress"):
+        assert f"/{name}/" not in page
+
+
+def test_console_may_ask_for_a_second_factor(console, root, member, client_of, settings):
+    settings.STUDIO_CONSOLE_TWO_FACTOR = True
+    answer = console.get(reverse("admin:usage_quota_changelist"), follow=True)
+    assert reverse("mfa_activate_totp") in [url for url, _ in answer.redirect_chain]
+    assert console.post(reverse("admin:stop-set"), {"is_on": "1", "reason": "x"}).status_code == 302
+    assert not StopSwitch.objects.exists()
+    TOTP.activate(root, "JBSWY3DPEHPK3PXP")
+    assert console.get(reverse("admin:usage_quota_changelist")).status_code == 200
+    answer = client_of(member).get(reverse("admin:index"), follow=True)
+    assert answer.redirect_chain[-1][0] == reverse("teams:home", args=[member.team.slug])

@@ -27,6 +27,14 @@ def test_request_without_an_id_gets_one(client, lines):
     assert "typed" not in str(line)
 
 
+@pytest.mark.parametrize("address", ["/invitations/{}/", "/password/MQ/{}/", "/gateway/{}/grader"])
+def test_address_that_is_a_right_by_itself_is_not_logged(client, lines, address):
+    client.get(address.format("secret-token-1"))
+    (line,) = [line for line in lines if line["event"] == "request"]
+    assert "secret-token-1" not in str(line)
+    assert "[removed]" in line["path"]
+
+
 def test_request_with_a_good_id_keeps_it(client, lines):
     assert client.get("/v1/models", headers={"x-request-id": "proxy-12345"})["X-Request-ID"] == "proxy-12345"
 

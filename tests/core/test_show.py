@@ -68,3 +68,29 @@ def test_when(back, text):
 ])  # fmt: skip
 def test_ago(back, text):
     assert show.show_ago(NOW - back, NOW) == text
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"), [("api_key.created", "API key created"), ("quota.set", "Quota set"), ("odd", "Odd")]
+)
+def test_deeds_are_told_in_words(verb, words):
+    assert show.show_deed(verb) == words
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"usd_month": [None, "700"], "scope": "the whole team"}, "usd month: none → 700 · scope: the whole team"),
+        ({"scopes": ["dataset_edit", "view"], "expires_at": None, "x": []}, "scopes: dataset edit, view"),
+        ({"everywhere": False, "number": 0}, "everywhere: no · number: 0"),
+        ("<b>", "<b>"),
+        (None, ""),
+    ],
+)
+def test_details_are_told_in_words(data, words):
+    assert show.show_details(data) == words
+
+
+@pytest.mark.parametrize(("text", "cell"), [("=1+1", "'=1+1"), ("@x", "'@x"), ("plain", "plain"), ("", "")])
+def test_words_are_no_formula_in_a_spreadsheet(text, cell):
+    assert show.show_cell(text) == cell

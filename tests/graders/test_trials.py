@@ -1,16 +1,23 @@
 """Testing drafts and versions on stored rollouts."""
 
+from decimal import Decimal
+
 import pytest
+from django.utils import timezone
 
 from graders.gaming import TRICKS
 from graders.sample_sources import StoredSample, stored_samples
 from graders.samples import sample_from
-from graders.services import grader_create, grader_version_publish
+from graders.services import draft_compiled, grader_create, grader_version_publish
 from graders.trials import calibration_run, gaming_run, set_run
 from graders.types import Grade
 from graders.wire import run_answer
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
+from rftstudio.core.errors import QuotaExceeded
+from rftstudio.usage.services import quota_set, stop_set, usage_record
 from tests.factories.studio import AgentVersionFactory, FrozenVersionFactory
+from tests.factories.teams import UserFactory
+from tests.factories.usage import PriceFactory
 
 EXACT = {"type": "string_check", "operation": "eq", "input": "{{sample.output_text}}", "reference": "{{item.answer}}"}
 
@@ -103,3 +110,20 @@ def test_tokens_of_a_test_are_noted_and_priced(member, settings):
         trial = trial_run(actor=member, team=member.team, config=config, item={}, sample=sample_from("x"))
     assert (trial.usd, trial.usd_per_thousand) == (Decimal("0.002"), Decimal("2"))
     assert UsageRecord.objects.filter(team=member.team, subject="expert").count() == 2
+
+
+def test_trial_with_a_judge_is_refused_once_nothing_is_left_or_all_is_stopped(member, owner):
+    judge = {"type": "score_model", "name": "j", "model": "judge-1", "input": [{"role": "user", "content": "Mark it."}]}
+    quota_set(actor=owner, usd_month=Decimal(1))
+    with draft_compiled(team=member.team, config=judge):
+        pass
+    stop_set(user=UserFactory(is_superuser=True), team=member.team, is_on=True, reason="audit")
+    with pytest.raises(QuotaExceeded, match="audit"):
+        draft_compiled(team=member.team, config=judge)
+    stop_set(user=UserFactory(is_superuser=True), team=member.team, is_on=False)
+    PriceFactory()
+    usage_record(team=member.team, source="s", unit="training_second", subject="x", quantity=1, at=timezone.now())
+    with pytest.raises(QuotaExceeded, match=r"nothing left this month of \$1.00"):
+        draft_compiled(team=member.team, config=judge)
+    with draft_compiled(team=member.team, config=EXACT):
+        pass  # costs nothing

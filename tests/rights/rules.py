@@ -23,7 +23,7 @@ class TeamRule:
 @dataclass(frozen=True)
 class OtherRule:
     """An address outside teams. `kind`: open to all; person: asks to log in; key: asks for an API key; secret: the
-    address itself is the right."""
+    address itself is the right; unset: not there until the environment sets it up."""
 
     kind: str
     of: tuple[str, ...] = ()
@@ -59,6 +59,18 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "teams:password-reset": OtherRule("open"),
     "teams:password-reset-sent": OtherRule("open"),
     "teams:password-reset-confirm": OtherRule("secret", of=("nonsense", "nonsense")),
+    "account_login": OtherRule("open"),
+    "mfa_authenticate": OtherRule("open"),
+    "openid_connect_login": OtherRule("unset", of=("nonsense",)),
+    "openid_connect_callback": OtherRule("unset", of=("nonsense",)),
+    "account_reauthenticate": OtherRule("person"),
+    "mfa_reauthenticate": OtherRule("person"),
+    "mfa_index": OtherRule("person"),
+    "mfa_activate_totp": OtherRule("person"),
+    "mfa_deactivate_totp": OtherRule("person"),
+    "mfa_view_recovery_codes": OtherRule("person"),
+    "mfa_download_recovery_codes": OtherRule("person"),
+    "mfa_generate_recovery_codes": OtherRule("person"),
     "teams:invitation-accept": OtherRule("secret", of=("nonsense",)),
     "teams:home": see(),
     "teams:member-list": edit(P.TEAM_MANAGE, data={"email": "x@example.com", "role": "viewer"}),
@@ -78,6 +90,9 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "usage:line-correct": form(P.BUDGET_APPROVE, "line", data={"usd": "1", "note": "x"}),
     "usage:quota-list": TeamRule(get=P.COST_VIEW, post=P.BUDGET_APPROVE, data={"whose": "team", "usd_month": "9"}),
     "usage:time-zone-set": act(P.TEAM_MANAGE, data={"time_zone": "Europe/Berlin"}),
+    "usage:month-list": TeamRule(get=P.COST_VIEW),
+    "usage:month-close": act(P.BUDGET_APPROVE, data={"month": "2020-01"}),
+    "usage:month-reopen": act(P.BUDGET_APPROVE, data={"month": "2020-01", "reason": "x"}),
     "usage:price-list": TeamRule(get=P.COST_VIEW),
     "usage:approval-list": TeamRule(get=P.BUDGET_APPROVE),
     "usage:approval-approve": act(P.BUDGET_APPROVE, "approval", data={"reason": "x"}),

@@ -128,6 +128,8 @@ def test_addresses_outside_teams(name, matrix, db):
         elif rule.kind == "person":
             assert answer.status_code == 302
             assert answer.url.startswith("/log-in/")
+        elif rule.kind == "unset":
+            assert answer.status_code == 404
         elif rule.kind == "secret":
             assert answer.status_code in (400, 404) or b"too old" in answer.content
         else:

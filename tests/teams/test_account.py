@@ -4,6 +4,7 @@ import re
 
 import pytest
 from django.core import mail
+from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
@@ -72,3 +73,26 @@ def test_closed_account_is_out_at_once(browsers, member):
     member.user.is_active = False
     member.user.save()
     assert browsers[0].get(ACCOUNT).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64) AppleWebKit/537.36 Chrome/140.0 Safari/537.36 Edg/140.0", "Edge on Windows"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605 Version/18 Safari/604", "Safari on iPhone"),
+        ("curl/8.5", "curl"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_session_is_told_in_words(agent, words):
+    assert UserSession(agent=agent).words == words
+
+
+def test_mailbox_is_not_flooded_with_links(member, client, settings):
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    cache.clear()
+    for _ in range(8):
+        answer = client.post(reverse("teams:password-reset"), {"email": member.user.email})
+        assert answer.status_code == 302
+    assert len(mail.outbox) == 5

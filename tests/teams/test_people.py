@@ -193,6 +193,40 @@ def test_service_account_is_no_owner_and_of_this_team(owner, stranger):
         services.api_key_create(actor=owner, name="k", acts_as=UserFactory())
 
 
+def test_key_of_a_service_account_never_has_more_rights_than_it(team, owner, client):
+    made = services.service_account_create(actor=owner, name="reader", role="expert")
+    with pytest.raises(UserError, match="its key cannot be engineer"):
+        services.api_key_create(actor=owner, name="k", role="engineer", acts_as=made.user)
+    key, secret = services.api_key_create(actor=owner, name="k", role="expert", acts_as=made.user)
+    services.member_role_set(actor=owner, membership=made, role="viewer")
+    key.refresh_from_db()
+    assert key.role == "viewer"
+    services.member_role_set(actor=owner, membership=made, role="engineer")
+    key.refresh_from_db()
+    assert key.role == "viewer", "more is given by a new key only"
+    root = UserFactory(is_superuser=True)
+    services.account_switch(by=root, user=made.user, is_active=False)
+    assert client.get("/v1/models", headers={"Authorization": f"Bearer {secret}"}).status_code == 401
+    services.account_switch(by=root, user=made.user, is_active=True)
+    assert client.get("/v1/models", headers={"Authorization": f"Bearer {secret}"}).status_code == 200
+
+
+def test_keys_that_a_removed_member_made_are_named(team, owner, client_of):
+    other = actor_in(team, "owner")
+    services.api_key_create(actor=other, name="k")
+    page = client_of(owner).post(reverse("teams:member-remove", args=[team.slug, membership_of(other).pk]), follow=True)
+    assert b"One API key that they made still works" in page.content
+
+
+def test_viewer_sees_no_money_on_the_page_of_keys(team, owner, viewer, client_of):
+    from decimal import Decimal
+
+    services.api_key_create(actor=owner, name="k", budget_usd=Decimal("12.34"))
+    url = reverse("teams:key-list", args=[team.slug])
+    assert b"12.34" in client_of(owner).get(url).content
+    assert b"12.34" not in client_of(viewer).get(url).content
+
+
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +298,21 @@ def test_audit_log_is_searched_and_exported_by_owners(team, owner, member, stran
         url = reverse(f"teams:{name}", args=[team.slug])
         assert client_of(member).get(url).status_code == 403
         assert client_of(stranger).get(url).status_code == 404
+
+
+def test_audit_days_are_the_teams_own(team, owner, client_of):
+    team.time_zone = "Asia/Kolkata"
+    team.save()
+    for at in ("2026-11-19T18:29:59Z", "2026-11-19T18:30:00Z", "2026-11-20T18:29:59Z", "2026-11-20T18:30:00Z"):
+        with time_machine.travel(at, tick=False):
+            services.audit(owner, "thing.done", note=at)
+    browser = client_of(owner)
+    query = {"verb": "thing", "from": "2026-11-20", "to": "2026-11-20"}
+    page = browser.get(reverse("teams:audit-list", args=[team.slug]), query)
+    assert [event.data["note"] for event in page.context["events"]] == ["2026-11-20T18:29:59Z", "2026-11-19T18:30:00Z"]
+    assert b"Asia/Kolkata" in page.content
+    export = browser.get(reverse("teams:audit-export", args=[team.slug]), query)
+    assert b"2026-11-20T00:00:00+05:30" in b"".join(export.streaming_content)
 
 
 def test_audit_log_walks_all_pages(team, owner, client_of):

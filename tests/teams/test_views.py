@@ -53,6 +53,10 @@ def test_log_in_is_paused_after_many_wrong_passwords(member, client, settings):
         answer = client.post(reverse("teams:log-in"), {"username": member.user.email, "password": "wrong"})
     assert answer.status_code == 429
     assert b"Log-in is paused" in answer.content
+    right = {"username": member.user.email.upper(), "password": "correct horse battery"}
+    assert client.post(reverse("teams:log-in"), right).status_code == 429, "the right password is no way around"
+    other = UserFactory()
+    assert client.post(reverse("teams:log-in"), right | {"username": other.email}).status_code == 302
 
 
 def test_home_of_a_person_without_team_explains(client, db):

@@ -35,6 +35,7 @@ def test_amounts_show_every_digit(usd, words):
         ("training_second", "504", "0.004", "0.14 h × $14.40 an hour of training"),
         ("training_second", "0.5", "0.004", "0.5 s × $14.40 an hour of training"),
         ("output_token", "41200", None, "41,200 tokens written"),
+        ("output_token", "41200", "0.00001", "41,200 tokens written × $10.00 a million"),
         ("", None, None, ""),
     ],
 )

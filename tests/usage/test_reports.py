@@ -4,14 +4,21 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 import time_machine
+from django.utils import timezone
 
-from rftstudio.usage import charts, reports
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.services import api_key_create
+from rftstudio.usage import charts, quotas, reports, selectors
 from rftstudio.usage.models import LedgerLine
 from rftstudio.usage.periods import Period, period_of
 from rftstudio.usage.services import Usage, quota_set, reservation_hold, usage_record_many
+from tests.conftest import actor_in
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
+from tests.factories.teams import TeamFactory
 from tests.factories.usage import PriceFactory, QuotaFactory
 
 CASES = Path(__file__).parents[1] / "data/cases/inputs"
@@ -100,11 +107,32 @@ def test_rows_of_the_table_find_their_ledger_lines(team, member, by):
     PriceFactory()
     reservation_hold(actor=member, source="ftjob-1", kind="job", label="Job 1", amount=9)
     used(team, "a", 5, job="ftjob-1")
-    used(team, "c", 1, subject="gpt", category="judge")
+    used(team, "c", 1, subject="a&b=c d", category="judge")
     for row in reports.spend_of(team=team, period=JUNE, by=by).rows:
-        query = dict(part.split("=") for part in row.query.split("&"))
+        query = dict(parse_qsl(row.query))
         lines = reports.ledger_list(team=team, query=query).filter(kind__in=LedgerLine.SPEND)
-        assert sum(line.usd for line in lines) == row.usd or by == "job"
+        assert sum(line.usd for line in lines) == row.usd
+
+
+def test_point_of_reward_costs_what_was_spent_over_the_rewards_of_graded_rollouts(team, member, client_of):
+    PriceFactory()
+    now = datetime(2026, 6, 10, 12, tzinfo=UTC)
+    for source, rewards in (("ftjob-1", [1.0, 0.5, 0.0, None]), ("ftjob-2", [0.0]), ("ftjob-3", [])):
+        batch = RolloutBatchFactory(team=team, source=source, kind="train_step", train_step=1)
+        with time_machine.travel(now, tick=False):
+            for reward in rewards:
+                RolloutFactory(batch=batch, reward=reward)
+        used(team, source, 6, job=source)
+    with time_machine.travel(datetime(2026, 5, 31, 12, tzinfo=UTC), tick=False):
+        RolloutFactory(batch=batch)  # of another month
+    for scope, by in ((team, "job"), (None, "team")):
+        spend = reports.spend_of(team=scope, period=JUNE, by=by)
+        points = reports.points_of(spend, team=scope, by=by)
+        found = [reports.usd_a_point(row, points) for row in spend.rows]
+        assert found == ([4, None, None] if by == "job" else [12])
+    page = client_of(member).get(f"/t/{team.slug}/costs/spend/", {"month": "2026-06", "by": "job"}).content.decode()
+    assert "a point of reward" in page
+    assert "$4.00" in page
 
 
 def test_more_than_six_rows_are_folded_and_lose_nothing(team):
@@ -124,6 +152,7 @@ def test_forecast_follows_the_last_weeks_and_states_its_range(team):
         for n in range(14):
             used(team, f"s{n}", 10 + n % 2, at=datetime(2026, 6, 1 + n, 12, tzinfo=UTC))
         found = reports.forecast_of(team=team)
+        assert reports.forecast_of(team=None) == found
     assert found.low < found.usd < found.high
     assert found.usd == 147 + Decimal("10.5") * 16
 
@@ -159,7 +188,35 @@ def test_near_limits_lists_the_worst_first(team, owner, member, stranger):
     QuotaFactory(team=stranger.team, usd_month=10)
     reservation_hold(actor=member, source="ftjob-1", kind="job", label="Job 1", amount=9)
     reservation_hold(actor=stranger, source="ftjob-2", kind="job", label="Job 1", amount=10)
-    assert [line.quota.team for line in reports.near_limits()] == [stranger.team, team]
+    assert [line.quota.team for line in quotas.near_limits()] == [stranger.team, team]
+
+
+def test_quotas_of_all_scopes_are_read_as_one_by_one_and_in_as_many_queries(
+    team, owner, member, django_assert_num_queries
+):
+    PriceFactory()
+    key, _ = api_key_create(actor=owner, name="k", budget_usd=Decimal(20))
+    by_key = Actor(team=team, role="engineer", api_key=key)
+    quota_set(actor=owner, usd_month=Decimal(100), jobs_at_once=3, rollouts_day=50)
+    for actor, source in ((member, "ftjob-1"), (by_key, "ftjob-2"), (owner, "evalrun_1")):
+        kind = "job" if source.startswith("ft") else "evaluation"
+        reservation_hold(actor=actor, source=source, kind=kind, label=source, amount=9, rollouts=7)
+        used(team, source, 2, job=source, at=timezone.now())
+    quota_set(actor=owner, user=member.user, usd_month=Decimal(10), jobs_at_once=1, rollouts_day=9)
+    quota_set(actor=owner, api_key=key, usd_month=Decimal(30))
+    quota_set(actor=owner, job="ftjob-1", usd_job=Decimal(9))
+    lines = {line.quota.scope: line for line in quotas.quota_lines(team=team)}
+    assert list(lines) == ["team", f"member:{member.user.pk}", f"key:{key.pk}", "job:ftjob-1"]
+    for scope, line in lines.items():
+        if not scope.startswith("job:"):
+            assert line.budget == selectors.budget_get(team=team, scope=scope), scope
+        assert line.budget.held == selectors.held_usd(team=team, scope=scope)
+    assert lines[f"key:{key.pk}"].budget.quota == 20, "the lower of the key's own budget and its quota"
+    assert [(line.jobs, line.rollouts) for line in lines.values()] == [(2, 21), (1, 7), (1, 7), (1, 7)]
+    for n in range(10):
+        QuotaFactory(team=actor_in(TeamFactory(), "owner").team, usd_month=n + 1, rollouts_day=1)
+    with django_assert_num_queries(5):
+        quotas.near_limits()
 
 
 @pytest.mark.parametrize(

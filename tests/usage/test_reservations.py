@@ -327,3 +327,11 @@ def test_settle_withdraws_a_request_that_waits(limit, owner, member):
     reservation_settle(team=member.team, source="ftjob-1")
     asked.refresh_from_db()
     assert asked.status == "withdrawn"
+
+
+def test_job_needs_room_on_disk(member, owner):
+    quota_set(actor=owner, storage_gb=Decimal(2))
+    usage_record(team=member.team, source="d", unit="storage_gb_day", subject="storage", quantity=2, at=timezone.now())
+    with pytest.raises(QuotaExceeded, match=r"keeps 2.00 of 2 GB"):
+        reservation_hold(actor=member, source="ftjob-1", kind="job", label="Job 1", amount=1)
+    reservation_hold(actor=member, source="evalrun_1", kind="evaluation", label="Evaluation 1", amount=1)

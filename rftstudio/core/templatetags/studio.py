@@ -23,6 +23,9 @@ register.filter("ms", show.show_ms)
 register.filter("seconds", show.show_seconds)
 register.filter("filesize", show.show_bytes)
 register.filter("usd", show.show_money)
+register.filter("spaced", show.show_spaced)
+register.filter("deed", show.show_deed)
+register.filter("details", show.show_details)
 
 
 @register.filter

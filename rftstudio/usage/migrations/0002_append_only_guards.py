@@ -2,15 +2,17 @@
 
 from django.db import migrations
 
-from rftstudio.usage.guards import guards_drop, guards_set
+from rftstudio.core.guards import guards_drop, guards_set
+
+TABLES = ("usage_ledgerline", "usage_price")
 
 
 def on(apps, schema_editor) -> None:
-    guards_set(schema_editor.connection)
+    guards_set(schema_editor.connection, TABLES)
 
 
 def off(apps, schema_editor) -> None:
-    guards_drop(schema_editor.connection)
+    guards_drop(schema_editor.connection, TABLES)
 
 
 class Migration(migrations.Migration):

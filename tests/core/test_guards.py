@@ -2,9 +2,12 @@
 
 import pytest
 from django.db import DatabaseError, connection, transaction
+from django.db.models import ProtectedError
 from django.utils import timezone
 
-from rftstudio.usage.guards import APPEND_ONLY
+from rftstudio.core.guards import APPEND_ONLY
+from rftstudio.teams.models import AuditEvent
+from rftstudio.teams.services import audit
 from rftstudio.usage.models import LedgerLine, Price
 from rftstudio.usage.services import usage_record
 from tests.factories.usage import PriceFactory
@@ -35,6 +38,16 @@ def test_ledger_line_cannot_be_changed_or_removed(line):
 def test_price_cannot_be_changed_or_removed(line):
     refused(lambda: Price.objects.update(usd=2))
     refused(lambda: Price.objects.all().delete())
+
+
+def test_audit_log_cannot_be_changed_or_removed(team, member):
+    audit(member, "thing.done", note="as it was")
+    refused(lambda: AuditEvent.objects.update(verb="thing.undone"))
+    refused(lambda: AuditEvent.objects.update(user=None))
+    refused(lambda: AuditEvent.objects.all().delete())
+    with pytest.raises(ProtectedError):
+        member.user.delete()
+    assert AuditEvent.objects.get(verb="thing.done").data == {"note": "as it was"}
 
 
 @pytest.mark.parametrize("table", APPEND_ONLY)
