@@ -84,8 +84,9 @@ class TrlBackend:
         if not run.run_dir or not path.exists():
             return
         with path.open("rb") as journal:
-            journal.seek(cursor)
             while True:
+                # Every time: half a line at the end of the last chunk was read and not counted, and is read again whole.
+                journal.seek(cursor)
                 events, size = _read_chunk(journal)
                 if not size:
                     return
