@@ -41,13 +41,12 @@ def call_tool(
 
 def compiled_grader(gateway: Gateway) -> Any:
     """The batch's grader, compiled once and kept; the one unused longest makes room."""
-    version = gateway.batch.grader_version
-    key = (os.getpid(), version.pk)
+    key = (os.getpid(), gateway.batch.grader_version_id)
     with _lock:
         if key in _graders:
             _graders.move_to_end(key)
             return _graders[key]
-        compiled = _graders[key] = grader_compiled(version)
+        compiled = _graders[key] = grader_compiled(gateway.batch.grader_version)
         # One that is pushed out may be grading still, so it is left to end with its last user.
         while len(_graders) > KEPT_GRADERS:
             _graders.popitem(last=False)

@@ -1,13 +1,14 @@
 """The recording gateway: wire shapes, retries, calls out of order, and 500 rollouts at once."""
 
 import json
+import queue
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -16,6 +17,7 @@ from jobs.agents.models import AgentVersion
 from jobs.rollouts import gateway, gateway_loop
 from jobs.rollouts.models import GatewayCall, Rollout, Step
 from rftstudio.core.errors import NotAllowed, UserError
+from rftstudio.usage.models import UsageRecord
 from tests.fakes.server import Reply, ToolServer
 
 
@@ -223,41 +225,103 @@ def test_gateway_by_a_viewer_or_without_a_grader_is_refused(viewer, member, batc
         gateway.gateway_open(actor=member, batch=batch)
 
 
+def test_sample_that_lists_the_last_turn_alone_leaves_the_others_where_they_came(door):
+    for call_id in "abc":
+        door.call(call_id=call_id, good=call_id)
+    door.grade(output_tools=[{"id": "c"}])
+    steps = Rollout.objects.get().steps.order_by("index")
+    assert [call["id"] for step in steps for call in step.tool_calls] == ["a", "b", "c"]
+
+
+def test_trace_without_a_grade_is_a_rollout_once_the_door_is_closed(door, member):
+    door.call(n=2)
+    assert not Rollout.objects.exists()
+    gateway.gateway_close(actor=member, gateway=door.gateway)
+    rollout = Rollout.objects.get()
+    assert (rollout.status, rollout.stop_reason, rollout.reward) == ("cancelled", "cancelled", None)
+    assert (rollout.item.key, rollout.tool_path, rollout.n_tool_calls) == ("item-2", "lookup", 1)
+    assert "never asked for a grade" in rollout.error
+
+
+def test_trace_whose_tool_failed_for_good_says_so(door, member):
+    spec = {"name": "lookup", "parameters": {}, "transport": "http", "config": {"server_url": "http://127.0.0.1:9/"}}
+    door.call()
+    AgentVersion.objects.filter(pk=door.gateway.batch.agent_version_id).update(tools=[spec])
+    assert door.call(call_id="call_2").status_code == 503
+    gateway.gateway_close(actor=member, gateway=door.gateway)
+    rollout = Rollout.objects.get()
+    assert (rollout.status, rollout.stop_reason, rollout.n_tool_calls) == ("failed", "tool_failed", 2)
+    assert "lookup" in rollout.error
+    last = rollout.steps.order_by("index").last().tool_calls[0]
+    assert (last["is_error"], last["notes"]) == (True, ["failed at try 1"])
+
+
+def test_silent_trace_is_given_up_and_its_late_grade_still_counts(door):
+    door.call()
+    assert gateway.traces_give_up() == 0
+    GatewayCall.objects.update(started_at=timezone.now() - gateway.SILENCE - timedelta(seconds=1))
+    assert gateway.traces_give_up() == 1
+    given_up = Rollout.objects.get()
+    assert (given_up.status, given_up.reward) == ("cancelled", None)
+    assert gateway.traces_give_up() == 0
+    assert door.grade().json() == {"score": 1.0}
+    rollout = Rollout.objects.get()
+    assert (rollout.pk, rollout.status, rollout.reward, rollout.error) == (given_up.pk, "done", 1.0, "")
+
+
+def test_judges_of_a_gateway_are_booked_once_a_grade(door, grader):
+    used = {"judge-mini": {"prompt_tokens": 900, "completion_tokens": 40}}
+    grader.answers = {"0": Grade(0.5, usage=used)}
+    door.call()
+    assert [door.grade().status_code for _ in range(3)] == [200] * 3
+    booked = UsageRecord.objects.filter(batch_source="ftjob-hosted").values_list("category", "unit", "quantity")
+    assert sorted(booked) == [("judge", "input_token", 900), ("judge", "output_token", 40)]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_storm_of_500_rollouts_loses_and_doubles_nothing(door, grader):
     """All start together; calls are repeated and shuffled, some arriving after the grade."""
     draw = random.Random(7)
-    barrier_open = threading.Event()
-    posts = []
+    posts: queue.SimpleQueue = queue.SimpleQueue()
+    shuffled = []
     for n in range(500):
         trace = f"trace_{n:04d}"
-        mine = [("call", trace, f"c{k}", n % 4) for k in range(2)] + [("grade", trace, "", n % 4)]
-        mine += [draw.choice(mine)]
+        mine = [("call", trace, f"c{k}", n % 4) for k in range(1 + n % 2)] + [("grade", trace, "", n % 4)]
+        mine += draw.sample(mine, n % 4 // 2)
         draw.shuffle(mine)
-        posts += mine
-    draw.shuffle(posts)
+        shuffled += mine
+    draw.shuffle(shuffled)
+    for post in shuffled:
+        posts.put(post)
     wrong: list = []
+    together = threading.Barrier(16)
 
     def send(post) -> None:
-        barrier_open.wait()
         what, trace, call_id, n = post
         for _ in range(4):  # the trainer's retries
             page = door.call(trace, call_id, f"g{n}", n) if what == "call" else door.grade(trace, str(n), n)
             if page.status_code == 200:
-                break
-        else:
-            wrong.append((post, page.status_code, page.content))
-        if connection.in_atomic_block is False:
+                return
+        wrong.append((post, page.status_code, page.content))
+
+    def send_all() -> None:
+        together.wait()
+        try:
+            while True:
+                send(posts.get_nowait())
+        except queue.Empty:
+            pass
+        finally:
             connections.close_all()
 
     with ThreadPoolExecutor(16) as pool:
-        sent = [pool.submit(send, post) for post in posts]
-        barrier_open.set()
-        for future in sent:
-            future.result()
+        for sent in [pool.submit(send_all) for _ in range(16)]:
+            sent.result()
     assert wrong == []
-    assert GatewayCall.objects.filter(state="done").count() == GatewayCall.objects.count() == 1500
+    assert GatewayCall.objects.filter(state="done").count() == GatewayCall.objects.count() == 1250
     assert Rollout.objects.count() == 500
-    assert set(Rollout.objects.values_list("reward", "n_tool_calls", "status")) == {(1.0, 2, "done")}
+    assert set(Rollout.objects.values_list("reward", "status")) == {(1.0, "done")}
+    calls = Rollout.objects.values_list("extra__trace", "n_tool_calls")
+    assert all(found == 1 + int(trace[-1]) % 2 for trace, found in calls)
     assert len(grader.graded) == len(set(grader.graded)) == 500
     assert Step.objects.filter(rollout__isnull=False, tool_calls=[]).count() == 500
