@@ -295,6 +295,14 @@ def test_sandbox_page_names_the_layers(client_of, viewer):
     assert "rapidfuzz" in page
 
 
+def test_sandbox_page_says_when_python_runs_in_webassembly(client_of, viewer, monkeypatch):
+    layers = {"is_available": True, "reason": "", "wasm": True, "self_test": "passed"}
+    monkeypatch.setattr("graders.views.active_layers", lambda: layers)
+    page = client_of(viewer).get(reverse("graders:sandbox", args=[viewer.team.slug])).content.decode()
+    assert "WebAssembly" in page
+    assert "allow-list" not in page
+
+
 def test_samples_box_sets_the_draft_against_the_published_version(member, viewer, client_of):
     evaluation = ready_baseline_of(member)
     for rollout in evaluation.batch.rollouts.all():
