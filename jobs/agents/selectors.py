@@ -1,6 +1,5 @@
 """Reads of agents, tools and models. Only `toolspecs` and `model_key` open secrets, for the services that call out."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Max, Prefetch, QuerySet
@@ -93,51 +92,6 @@ def toolspecs(version: AgentVersion) -> list[ToolSpec]:
 def frozen_specs(version: AgentVersion) -> list[ToolSpec]:
     """The version's tools for pages: without headers."""
     return [ToolSpec.from_dict(frozen) for frozen in version.tools]
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One version on the ladder, with its newest finished evaluation; figures are None before the first."""
-
-    version: AgentVersion
-    evaluation: str = ""  # public id
-    mean_reward: float | None = None
-    low: float | None = None
-    high: float | None = None
-    pass_rate: float | None = None
-    step: float | None = None  # change of the mean reward against the version below
-
-
-def ladder(versions: list[AgentVersion]) -> list[Rung]:
-    """The versions, newest first, with what each scored.
-
-    Evaluations point at versions by their own key; this reads their figures through it and knows nothing else of that
-    room, which lies above.
-    """
-    ids = [version.pk for version in versions]
-    rows = AgentVersion.objects.filter(pk__in=ids, evaluations__status="succeeded").order_by("evaluations__id")
-    found = {
-        pk: (public_id, metrics)
-        for pk, public_id, metrics in rows.values_list("pk", "evaluations__public_id", "evaluations__metrics")
-    }
-    rungs: list[Rung] = []
-    below: float | None = None
-    for version in reversed(versions):
-        public_id, metrics = found.get(version.pk, ("", {}))
-        mean = metrics.get("mean_reward")
-        rungs.append(
-            Rung(
-                version,
-                public_id,
-                mean,
-                metrics.get("mean_reward_low"),
-                metrics.get("mean_reward_high"),
-                metrics.get("pass_rate"),
-                None if mean is None or below is None else mean - below,
-            )
-        )
-        below = mean if mean is not None else below
-    return rungs[::-1]
 
 
 def item_fields(*, team: Team) -> list[str]:

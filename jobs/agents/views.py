@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from jobs.agents import selectors, services
 from jobs.agents.diff import version_changes
 from jobs.agents.forms import AgentForm, ModelForm, ToolForm, VersionForm
+from jobs.agents.ladder import ladder
 from jobs.agents.models import Agent, AgentVersion, Tool
 from jobs.agents.schema_form import TYPES, example_arguments
 from jobs.agents.tools.builtins.catalog import BUILTINS
@@ -91,7 +92,7 @@ def _agent_context(request: TeamRequest, agent: Agent, form: VersionForm | None 
         "against": against,
         "is_old": seen is not None and seen != latest,
         "changes": version_changes(against, seen) if seen and against and seen != against else [],
-        "ladder": selectors.ladder(versions),
+        "ladder": ladder(versions),
         "advice": toolset_advice(selectors.frozen_specs(seen)) if seen else [],
         "seen_tools": selectors.frozen_specs(seen) if seen else [],
         "prompt_fields": selectors.item_fields(team=request.actor.team),
