@@ -18,6 +18,7 @@ from jobs.rollouts import gateway, gateway_loop
 from jobs.rollouts.models import GatewayCall, Rollout, Step
 from rftstudio.core.errors import NotAllowed, UserError
 from rftstudio.usage.models import UsageRecord
+from tests.fakes.mcp_server import mcp_server
 from tests.fakes.server import Reply, ToolServer
 
 
@@ -170,6 +171,15 @@ def test_failing_tool_is_a_5xx_and_run_again_on_the_retry(door, member):
         assert len(server.requests) == 1
         assert door.call().json()["output"] == "found"
     assert GatewayCall.objects.get().attempt == 2
+
+
+def test_tool_of_an_mcp_server_answers_through_the_gateway(door):
+    pytest.importorskip("mcp")
+    with mcp_server() as address:
+        spec = {"name": "lookup", "parameters": {}, "transport": "mcp", "config": {"url": address, "tool": "rate"}}
+        AgentVersion.objects.filter(pk=door.gateway.batch.agent_version_id).update(tools=[spec])
+        assert door.call(good="tea").json()["output"] == "tea: 4"
+        assert door.call(call_id="call_2", good="salt").json()["output"] == "salt: 4"
 
 
 def test_call_whose_worker_died_is_taken_over(door):
