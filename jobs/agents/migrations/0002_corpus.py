@@ -9,8 +9,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0002_schema_keeps_key_order'),
-        ('teams', '0002_invitations_sessions_key_scopes'),
+        ('agents', '0001_initial'),
+        ('teams', '0001_initial'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
