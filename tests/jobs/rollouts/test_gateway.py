@@ -1,5 +1,6 @@
 """The recording gateway: wire shapes, retries, calls out of order, and 500 rollouts at once."""
 
+import io
 import json
 import queue
 import random
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connections
 from django.test import Client
 from django.utils import timezone
@@ -286,6 +288,46 @@ def test_judges_of_a_gateway_are_booked_once_a_grade(door, grader):
     assert [door.grade().status_code for _ in range(3)] == [200] * 3
     booked = UsageRecord.objects.filter(batch_source="ftjob-hosted").values_list("category", "unit", "quantity")
     assert sorted(booked) == [("judge", "input_token", 900), ("judge", "output_token", 40)]
+
+
+def test_gateway_of_an_external_trainer_is_opened_and_closed_by_command(batch_of, member, grader, monkeypatch):
+    monkeypatch.setattr(gateway_loop, "grader_compiled", lambda version: grader)
+    gateway_loop._graders.clear()
+    parts = batch_of(kind="import", source="x", queue=False)
+    named = [f"--agent={parts.agent_version.public_id}", "--grader=exact", "--base=https://studio.example.com"]
+
+    def told(*options: str) -> dict:
+        out = io.StringIO()
+        call_command("gateway_open", "verl-7", f"--team={member.team.slug}", *options, stdout=out)
+        return json.loads(out.getvalue())
+
+    opened = told(*named)
+    assert told(*named) == opened
+    secret = opened["tool"].split("/")[-2]
+    batch = gateway.gateway_get(secret).batch
+    assert (batch.source, batch.policy_label) == ("gateway-verl-7", "verl-7")
+    body = {"sample": {"output_text": "0"}, "item": item(0), "trace_id": "t-1"}
+    path = opened["grader"].removeprefix("https://studio.example.com")
+    assert Client().post(path, json.dumps(body), content_type="application/json").json() == {"score": 1.0}
+    assert told("--close") == {"source": "gateway-verl-7", "rollouts": 1}
+    with pytest.raises(CommandError, match="was closed"):
+        told(*named)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--team=nowhere"], "no team with the slug nowhere"),
+        (["--base=https://x"], "needs --agent and --grader"),
+        ([], "--base"),
+        (["--close"], "There is no gateway verl-7"),
+        (["--base=https://x", "--agent=clerk", "--grader=exact"], "There is no agent clerk"),
+    ],
+)
+def test_gateway_command_says_what_is_missing(member, options, words):
+    team = [] if any(option.startswith("--team") for option in options) else [f"--team={member.team.slug}"]
+    with pytest.raises(CommandError, match=words):
+        call_command("gateway_open", "verl-7", *team, *options)
 
 
 @pytest.mark.django_db(transaction=True)
