@@ -325,7 +325,7 @@ def _json(text: str) -> Any:
 
 
 def config_changed(config: dict[str, Any], change: str) -> dict[str, Any]:
-    """The recipe after a button: `add:string_check`, `remove:1`, `up:2`, `down:0`, `type:multi`, `message:input@0`."""
+    """The recipe after a button: `add:string_check`, `remove:1`, `up:2`, `down:0`, `move:2:0` (from, to), `type:multi`."""
     verb, _, argument = change.partition(":")
     graders = config.get("graders")
     parts = list(graders.items()) if isinstance(graders, dict) else []
@@ -337,6 +337,11 @@ def config_changed(config: dict[str, Any], change: str) -> dict[str, Any]:
         moved = parts.pop(place)
         if verb != "remove":
             parts.insert(max(0, place - 1) if verb == "up" else place + 1, moved)
+        return _with_parts(config, parts)
+    if verb == "move":
+        source, _, target = argument.partition(":")
+        if source.isdecimal() and target.isdecimal() and int(source) < len(parts):
+            parts.insert(int(target), parts.pop(int(source)))
         return _with_parts(config, parts)
     if verb == "type" and argument in KINDS:
         return _retyped(config, argument)

@@ -13,6 +13,7 @@ from graders.kinds.base import nearest
 from graders.kinds.registry import KINDS
 from graders.models import Grader, GraderVersion
 from graders.network import judge_names
+from graders.recipe_files import is_same_recipe
 from graders.sample_sources import Choice, version_choices, version_chosen
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
@@ -86,7 +87,8 @@ def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, 
         "next_number": (newest.number if newest else 0) + 1,
         "next_text": str((newest.number if newest else 0) + 1),
         "newest_text": str(newest.number) if newest else "",
-        "has_changes": newest is None or shown_config(newest.config) != shown_config(_as_published(grader)),
+        "has_changes": newest is None
+        or not is_same_recipe(shown_config(newest.config), shown_config(_as_published(grader))),
         "can_edit": can(request.actor, Permission.GRADER_EDIT),
         "kinds": KINDS,
         "part_kinds": [kind for kind in KINDS.values() if kind.type != "multi"],

@@ -34,3 +34,8 @@ def fields_of(rows: Iterable[dict[str, Any]]) -> dict[str, dict[str, int]]:
         for key in row if isinstance(row, dict) else ():
             present[key] = present.get(key, 0) + 1
     return {key: {"present": count, "of": total} for key, count in present.items()}
+
+
+def is_same_recipe(first: Any, second: Any) -> bool:
+    """Equal, and its parts in the same order: a dict says nothing about that."""
+    return first == second and json.dumps(first) == json.dumps(second)

@@ -1,9 +1,10 @@
-"""Runs user Python in confined processes. Portable: standard library only, Linux only, fail-closed.
+"""Runs user Python in confined processes. Portable: standard library only, fail-closed.
 
 One zygote per Studio process forks a locked worker in a few milliseconds. Workers stay warm by owner and source, so
 no process is ever shared between teams. The wall-clock limit is SIGKILL from outside; memory, files, processes and the
-network are closed by sandbox_lock.py. A self-test at the first start must fail to open, connect and fork, or no Python
-grader runs here at all.
+network are closed by sandbox_lock.py. Where the kernel has no seccomp, WebAssembly is the second choice, if it is
+installed. Whichever it is, a self-test at the first start must fail to open, connect and fork; where none passes, no
+Python grader runs here at all.
 """
 
 import atexit
@@ -12,25 +13,30 @@ import os
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
-from graders import sandbox_lock
 from graders.failures import SandboxUnavailable
-from graders.sandbox_process import SELF_TEST, PythonAnswer, PythonFailed, PythonLimits, Worker, Zygote
+from graders.sandbox_process import Home, PythonAnswer, PythonFailed, PythonLimits, Worker, Zygote
+from graders.sandbox_proof import PROOF, proof_item
+from graders.sandbox_wasm import WasmHome
 
 CALLS_PER_WORKER = 20_000
 IDLE_SECONDS = 300.0
+#: In order of preference; the first whose walls are proven is used.
+HOMES: tuple[Callable[[], Home], ...] = (Zygote, WasmHome)
 
 
 class Sandbox:
     """A pool of confined workers. Threads may share it."""
 
-    def __init__(self, max_workers: int | None = None) -> None:
+    def __init__(self, max_workers: int | None = None, homes: tuple[Callable[[], Home], ...] = HOMES) -> None:
         self.max_workers = max_workers or max(4, 2 * (os.cpu_count() or 1))
         self._free = threading.Condition()
         self._idle: OrderedDict[tuple, list[Worker]] = OrderedDict()
         self._count = 0
-        self._zygote: Zygote | None = None
+        self._homes = homes
+        self._home: Home | None = None
         self._starting = threading.Lock()
         self._layers: dict[str, Any] | None = None
         self._refusal: str = ""
@@ -53,13 +59,13 @@ class Sandbox:
         return answer
 
     def start(self) -> None:
-        """Bring up the zygote and prove that the walls stand; SandboxUnavailable says why not."""
-        if self._zygote and self._layers is not None and self._zygote.is_alive():
+        """Bring up what starts workers and prove that the walls stand; SandboxUnavailable says why not."""
+        if self._home and self._layers is not None and self._home.is_alive():
             return
         with self._starting:
             if self._refusal:
                 raise SandboxUnavailable(self._refusal)
-            if self._zygote and self._zygote.is_alive() and self._layers is not None:
+            if self._home and self._home.is_alive() and self._layers is not None:
                 return
             self._restart()
 
@@ -89,32 +95,39 @@ class Sandbox:
             self._count -= len(workers)
         for worker in workers:
             worker.close()
-        if self._zygote:
-            self._zygote.close()
-        self._zygote = self._layers = None
+        if self._home:
+            self._home.close()
+        self._home = self._layers = None
 
     def _restart(self) -> None:
-        if not sandbox_lock.is_supported():
-            self._refusal = (
-                "Python graders run only on Linux with seccomp (x86_64 or aarch64); the other kinds work here."
-            )
-            raise SandboxUnavailable(self._refusal)
         self.close()
-        self._zygote = Zygote()
+        refusals = []
+        for make in self._homes:
+            try:
+                self._home = make()
+                self._layers = self._proven(self._home)
+            except SandboxUnavailable as exc:
+                refusals.append(str(exc))
+                self.close()
+            else:
+                return
+        self._refusal = f"Python graders do not run here; the other kinds do. {' '.join(refusals)}"
+        raise SandboxUnavailable(self._refusal)
+
+    def _proven(self, home: Home) -> dict[str, Any]:
+        """The layers that stand, after a worker has tried to get out and failed in every way."""
         limits = PythonLimits(seconds=20)
-        worker = Worker(self._zygote, ("", "self-test", 0), limits)
+        worker = Worker(home, ("", "self-test", 0), limits)
         try:
-            worker.load(SELF_TEST, limits)
-            answer = worker.call({}, {}, limits)
-        except (PythonFailed, SandboxUnavailable) as exc:
-            self._refusal = f"The sandbox failed its self-test: {exc}"
-            raise SandboxUnavailable(self._refusal) from exc
+            worker.load(PROOF, limits)
+            answer = worker.call({}, proof_item(), limits)
+        except PythonFailed as exc:
+            raise SandboxUnavailable(f"The sandbox failed its self-test: {exc}") from exc
         finally:
             worker.close()
         if answer.value:
-            self._refusal = f"The sandbox does not hold: {answer.output.strip()}"
-            raise SandboxUnavailable(self._refusal)
-        self._layers = worker.layers
+            raise SandboxUnavailable(f"The sandbox does not hold: {answer.output.strip()}")
+        return worker.layers
 
     def _acquire(self, key: tuple, source: str, limits: PythonLimits) -> Worker:
         with self._free:
@@ -125,12 +138,12 @@ class Sandbox:
                     self._count += 1
                     break
                 self._free.wait(1.0)
-        zygote = self._zygote
-        if zygote is None:
+        home = self._home
+        if home is None:
             raise SandboxUnavailable("The sandbox was closed.")
         worker = None
         try:
-            worker = Worker(zygote, key, limits)
+            worker = Worker(home, key, limits)
             worker.load(source, limits)
         except BaseException:
             if worker:
@@ -146,7 +159,7 @@ class Sandbox:
             worker = several.pop()
             if not several:
                 del self._idle[key]
-            if worker.zygote is self._zygote and worker.is_quiet():
+            if worker.home is self._home and worker.is_quiet():
                 return worker
             self._count -= 1
             worker.close()
@@ -169,7 +182,7 @@ class Sandbox:
         worker.idle_since = now
         old: list[Worker] = []
         with self._free:
-            if is_sound and worker.calls < CALLS_PER_WORKER and worker.zygote is self._zygote:
+            if is_sound and worker.calls < CALLS_PER_WORKER and worker.home is self._home:
                 self._idle.setdefault(worker.key, []).append(worker)
                 self._idle.move_to_end(worker.key)
             else:
@@ -195,8 +208,8 @@ class Sandbox:
         for several in self._idle.values():
             for worker in several:
                 worker._close_pipes()
-        if self._zygote:
-            self._zygote.forget()
+        if self._home:
+            self._home.forget()
 
 
 def _digest(source: str) -> str:

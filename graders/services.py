@@ -10,6 +10,7 @@ from django.utils.text import slugify
 from graders.grading import CompiledGrader, compile_grader
 from graders.models import Grader, GraderVersion
 from graders.network import clients_for
+from graders.recipe_files import is_same_recipe
 from graders.secrets import open_config, seal_config
 from graders.selectors import grader_version_newest
 from graders.types import Problem
@@ -60,7 +61,7 @@ def grader_draft_save(*, actor: Actor, grader: Grader, config: dict[str, Any], n
     check_can(actor, Permission.GRADER_EDIT, team=grader.team)
     row = Grader.objects.select_for_update().get(pk=grader.pk)
     draft = seal_config(_checked_recipe(config), row.draft)
-    if draft == row.draft and name in ("", row.name):
+    if is_same_recipe(draft, row.draft) and name in ("", row.name):
         return row
     row.draft = draft
     row.name = _checked_name(name) if name else row.name

@@ -11,9 +11,10 @@ from django.utils import timezone
 
 from jobs.models import Job
 from jobs.rollouts.engine.record import RolloutRecord
-from rftstudio.usage.models import Category, LedgerLine, Unit
+from jobs.rollouts.services import judge_usages
+from rftstudio.usage.models import LedgerLine, Unit
 from rftstudio.usage.selectors import last_spent, price_at, source_spent
-from rftstudio.usage.services import Usage, usage_record, usage_record_many
+from rftstudio.usage.services import usage_record, usage_record_many
 
 
 def step_charge(job: Job, *, step: int, attempt: int, seconds: float, at: datetime) -> None:
@@ -33,21 +34,14 @@ def step_charge(job: Job, *, step: int, attempt: int, seconds: float, at: dateti
 
 def judges_charge(job: Job, *, step: int, records: Iterable[RolloutRecord], at: datetime) -> None:
     """Book what model graders read and wrote for these rollouts; each try has a trace id of its own."""
-    usages = []
-    for record in records:
-        for model, used in (record.grade.get("usage") or {}).items():
-            counts = (
-                ("in", Unit.INPUT_TOKEN, used.get("prompt_tokens", used.get("input_tokens", 0))),
-                ("out", Unit.OUTPUT_TOKEN, used.get("completion_tokens", used.get("output_tokens", 0))),
-            )
-            usages += [
-                Usage(
-                    f"{record.trace_id}:grade:{model}"[:150] + f":{way}", unit, model, int(tokens), at, job.public_id,
-                    Category.JUDGE, f"Job {job.number}, judge {model}, train step {step}",
-                )
-                for way, unit, tokens in counts
-                if isinstance(tokens, int | float) and tokens > 0
-            ]  # fmt: skip
+    note = f"Job {job.number}, judge {{model}}, train step {step}"
+    usages = [
+        usage
+        for record in records
+        for usage in judge_usages(
+            record.trace_id, record.grade.get("usage") or {}, at=at, batch_source=job.public_id, note=note
+        )
+    ]
     if usages:
         usage_record_many(team=job.team, usages=usages)
 

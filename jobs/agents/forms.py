@@ -6,12 +6,13 @@ from typing import Any
 from django import forms
 
 from jobs.agents import selectors
-from jobs.agents.models import AgentVersion, ModelEndpoint, Tool
+from jobs.agents.models import AgentVersion, Corpus, ModelEndpoint, Tool
 from jobs.agents.schema_form import TYPES, ArgumentRow, rows_of, schema_of
 from jobs.agents.tools.builtins.catalog import BUILTINS
 from jobs.agents.tools.http import shown_url
 from jobs.agents.tools.types import Limits
 from rftstudio.core.sealed import unseal
+from rftstudio.core.show import show_count
 from rftstudio.teams.models import Team
 
 MONO = {"class": "mono", "spellcheck": "false", "autocomplete": "off"}
@@ -172,6 +173,21 @@ def _place(text: str | None) -> int:
     return int(text) if text and text.isdigit() else 10_000
 
 
+class FilesInput(forms.ClearableFileInput):
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """Several files at once."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(widget=FilesInput(attrs={"multiple": True}), required=False, **kwargs)
+
+    def clean(self, data: Any, initial: Any = None) -> list[Any]:
+        found = data if isinstance(data, list | tuple) else [data] if data else []
+        return [super(FilesField, self).clean(each, initial) for each in found]
+
+
 class ToolForm(forms.Form):
     """A tool: how it reads to the model, its arguments, and how it is reached."""
 
@@ -184,6 +200,12 @@ class ToolForm(forms.Form):
     transport = forms.ChoiceField(choices=Tool.Transport.choices, label="How it is reached")
     builtin = forms.ChoiceField(
         required=False, choices=[(kind, builtin.label) for kind, builtin in BUILTINS.items()], label="Built-in tool"
+    )
+    corpus = forms.ChoiceField(required=False, label="Documents that are here")
+    documents = FilesField(
+        label="Upload documents",
+        help_text="For the document search: text, Markdown, CSV, JSON or JSON Lines; 20 MB together. They become a new "
+        "choice above.",
     )
     server_url = forms.CharField(
         required=False,
@@ -208,10 +230,13 @@ class ToolForm(forms.Form):
 
     BLANK_ROWS = 2
 
-    def __init__(self, *args: Any, tool: Tool | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, team: Team, tool: Tool | None = None, **kwargs: Any) -> None:
         self.tool = tool
         kwargs.setdefault("initial", self._initial(tool))
         super().__init__(*args, **kwargs)
+        rows = selectors.corpus_list(team=team)[:200]
+        named = [(row.public_id, f"{row.name} · {show_count(row.document_count)} documents") for row in rows]
+        self.fields["corpus"].choices = [("", "none"), *named]
         self.header_names = list(unseal(tool.headers_sealed) or {}) if tool else []
         self.rows = self._bound_rows() if self.is_bound else rows_of(tool.parameters if tool else {})
         self.shown_rows = self.rows + [ArgumentRow()] * self.BLANK_ROWS
@@ -226,6 +251,7 @@ class ToolForm(forms.Form):
             "description": tool.description,
             "transport": tool.transport,
             "builtin": config.pop("builtin", ""),
+            "corpus": config.pop("corpus", ""),
             "server_url": shown_url(config.pop("server_url", "")) if tool.config.get("server_url") else "",
             "settings": config,
             "sentence": tool.sentence,
@@ -271,9 +297,15 @@ class ToolForm(forms.Form):
             raise forms.ValidationError(f"Two arguments are named {', '.join(sorted(doubled))}.")
         return self.cleaned_data
 
-    def tool_fields(self) -> dict[str, Any]:
-        """What `tool_create` and `tool_update` take; `headers` None keeps what is stored."""
+    def uploads(self) -> list[tuple[str, bytes]]:
+        """Uploaded documents, for `corpus_add`."""
+        return [(file.name, file.read()) for file in self.cleaned_data["documents"]]
+
+    def tool_fields(self, corpus: Corpus | None = None) -> dict[str, Any]:
+        """What `tool_create` and `tool_update` take; `headers` None keeps what is stored. `corpus`: just uploaded."""
         data = self.cleaned_data
+        if corpus is not None:
+            data = {**data, "corpus": corpus.public_id}
         before = self.tool.parameters if self.tool else {}
         as_json = data["edit_as"] == "json"
         headers = data["headers"] or ({} if data["clear_headers"] or self.tool is None else None)
@@ -292,7 +324,8 @@ class ToolForm(forms.Form):
         if data["transport"] == Tool.Transport.HTTP:
             return {"server_url": self._server_url(data["server_url"])}
         if data["transport"] == Tool.Transport.BUILTIN:
-            return {"builtin": data["builtin"], **data["settings"]}
+            corpus = {"corpus": data["corpus"]} if data["corpus"] and data["builtin"] == "corpus" else {}
+            return {"builtin": data["builtin"], **data["settings"], **corpus}
         return data["settings"]
 
     def _server_url(self, given: str) -> str:

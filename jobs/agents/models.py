@@ -29,6 +29,23 @@ class ModelEndpoint(TeamOwned):
         return self.name
 
 
+class Corpus(TeamOwned):
+    """Documents that search tools read. Its content never changes, so versions freeze its id alone."""
+
+    public_id = PublicIdField("corpus-")
+    name = models.CharField(max_length=200, help_text="The files it came from.")
+    digest = models.CharField(max_length=64, help_text="SHA-256 of the documents: the same files make the same corpus.")
+    document_count = models.PositiveIntegerField()
+    character_count = models.PositiveBigIntegerField()
+    documents = models.JSONField(help_text="[{id, title, text}]")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "digest"], name="corpus_once_per_team")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Tool(TeamOwned):
     """A named function with a schema that the policy may call."""
 

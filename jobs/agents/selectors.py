@@ -1,12 +1,12 @@
 """Reads of agents, tools and models. Only `toolspecs` and `model_key` open secrets, for the services that call out."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import Count, Max, Prefetch, QuerySet
 
 from datasets.models import DatasetVersion, Item
-from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
+from jobs.agents.models import Agent, AgentVersion, Corpus, ModelEndpoint, Tool
 from jobs.agents.tools.spec import ToolSpec
 from rftstudio.core.errors import NotFound
 from rftstudio.core.sealed import unseal
@@ -63,8 +63,13 @@ def model_subject(model: ModelEndpoint) -> str:
     return model.name if model.kind == ModelEndpoint.Kind.LOCAL else model.model
 
 
+def corpus_list(*, team: Team) -> QuerySet[Corpus]:
+    """The team's corpora, newest first, without their documents."""
+    return Corpus.objects.filter(team=team).defer("documents").order_by("-id")
+
+
 def tool_spec(tool: Tool) -> ToolSpec:
-    """The tool as it stands now, with its headers in the clear."""
+    """The tool as it stands now, with its headers in the clear; a corpus by its id alone."""
     return ToolSpec(
         name=tool.name,
         description=tool.description,
@@ -78,66 +83,42 @@ def tool_spec(tool: Tool) -> ToolSpec:
     )
 
 
+def tool_ready(tool: Tool) -> ToolSpec:
+    """The tool ready to be called, its documents included."""
+    return _with_documents([tool_spec(tool)], tool.team_id)[0]
+
+
 def toolspecs(version: AgentVersion) -> list[ToolSpec]:
-    """The version's frozen tools in order. Headers are secrets, so they are not frozen: the tool's present ones are used."""
+    """The version's frozen tools in order, ready to be called. Headers are secrets, so they are not frozen: the tool's
+    present ones are used."""
     ids = [frozen.get("tool") for frozen in version.tools]
     sealed = dict(
         Tool.objects.filter(team_id=version.team_id, public_id__in=ids).values_list("public_id", "headers_sealed")
     )
-    return [
+    specs = [
         ToolSpec.from_dict({**frozen, "headers": unseal(sealed.get(frozen.get("tool"), "")) or {}})
         for frozen in version.tools
+    ]
+    return _with_documents(specs, version.team_id)
+
+
+def _with_documents(specs: list[ToolSpec], team_id: int) -> list[ToolSpec]:
+    wanted = {spec.config["corpus"] for spec in specs if spec.config.get("corpus")}
+    if not wanted:
+        return specs
+    rows = Corpus.objects.filter(team_id=team_id, public_id__in=wanted)
+    found = dict(rows.values_list("public_id", "documents"))
+    return [
+        replace(spec, config={**spec.config, "documents": found.get(spec.config["corpus"], [])})
+        if spec.config.get("corpus")
+        else spec
+        for spec in specs
     ]
 
 
 def frozen_specs(version: AgentVersion) -> list[ToolSpec]:
     """The version's tools for pages: without headers."""
     return [ToolSpec.from_dict(frozen) for frozen in version.tools]
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One version on the ladder, with its newest finished evaluation; figures are None before the first."""
-
-    version: AgentVersion
-    evaluation: str = ""  # public id
-    mean_reward: float | None = None
-    low: float | None = None
-    high: float | None = None
-    pass_rate: float | None = None
-    step: float | None = None  # change of the mean reward against the version below
-
-
-def ladder(versions: list[AgentVersion]) -> list[Rung]:
-    """The versions, newest first, with what each scored.
-
-    Evaluations point at versions by their own key; this reads their figures through it and knows nothing else of that
-    room, which lies above.
-    """
-    ids = [version.pk for version in versions]
-    rows = AgentVersion.objects.filter(pk__in=ids, evaluations__status="succeeded").order_by("evaluations__id")
-    found = {
-        pk: (public_id, metrics)
-        for pk, public_id, metrics in rows.values_list("pk", "evaluations__public_id", "evaluations__metrics")
-    }
-    rungs: list[Rung] = []
-    below: float | None = None
-    for version in reversed(versions):
-        public_id, metrics = found.get(version.pk, ("", {}))
-        mean = metrics.get("mean_reward")
-        rungs.append(
-            Rung(
-                version,
-                public_id,
-                mean,
-                metrics.get("mean_reward_low"),
-                metrics.get("mean_reward_high"),
-                metrics.get("pass_rate"),
-                None if mean is None or below is None else mean - below,
-            )
-        )
-        below = mean if mean is not None else below
-    return rungs[::-1]
 
 
 def item_fields(*, team: Team) -> list[str]:

@@ -1,5 +1,8 @@
 """Writes of agents, tools and models."""
 
+import hashlib
+import json
+from collections.abc import Iterable
 from typing import Any
 
 from django.db import transaction
@@ -7,8 +10,9 @@ from django.db.models import Max
 from django.utils.text import slugify
 
 from jobs.agents import selectors
-from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
+from jobs.agents.models import Agent, AgentVersion, Corpus, ModelEndpoint, Tool
 from jobs.agents.prompts import PromptError, prompt_fields
+from jobs.agents.tools.builtins.corpus_files import CorpusError, documents_of
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import Limits
 from jobs.agents.validation import tool_problems
@@ -75,6 +79,33 @@ def model_endpoint_key_set(*, actor: Actor, model: ModelEndpoint, api_key: str) 
     model.save(update_fields=["api_key_sealed", "updated_at"])
     audit(actor, "model.key_set", model)
     return model
+
+
+@transaction.atomic
+def corpus_add(*, actor: Actor, files: Iterable[tuple[str, bytes]]) -> Corpus:
+    """Keep the documents of these files; the same content again is the same corpus."""
+    check_can(actor, Permission.AGENT_EDIT, team=actor.team)
+    files = list(files)
+    try:
+        documents = documents_of(files)
+    except CorpusError as exc:
+        raise UserError(str(exc), where="documents") from exc
+    digest = hashlib.sha256(json.dumps(documents, sort_keys=True).encode()).hexdigest()
+    found = Corpus.objects.filter(team=actor.team, digest=digest).first()
+    if found:
+        return found
+    names = ", ".join(name for name, _ in files)
+    corpus = Corpus.objects.create(
+        team=actor.team,
+        created_by=actor.user,
+        name=names if len(names) <= 200 else f"{names[:199]}…",
+        digest=digest,
+        document_count=len(documents),
+        character_count=sum(len(document["text"]) for document in documents),
+        documents=documents,
+    )
+    audit(actor, "corpus.added", corpus, files=len(files), documents=len(documents))
+    return corpus
 
 
 @transaction.atomic
@@ -201,6 +232,9 @@ def _check_tool(actor: Actor, spec: ToolSpec) -> None:
         first = problems[0]
         where = first.path.partition(".")[0]
         raise UserError(" ".join(problem.message for problem in problems), where=where, fix=first.fix)
+    corpus = spec.config.get("corpus")
+    if corpus and not selectors.corpus_list(team=actor.team).filter(public_id=corpus).exists():
+        raise UserError(f"There are no documents {corpus}.", where="corpus", fix="Upload them, or choose others.")
     if spec.transport == "http":
         check_url(str(spec.config["server_url"]), allowed=allowed_hosts(), where="server_url")
     if spec.transport == "mcp" and spec.config.get("url"):

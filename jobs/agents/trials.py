@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.cache import cache
 
 from jobs.agents.models import Tool
-from jobs.agents.selectors import tool_spec
+from jobs.agents.selectors import tool_ready
 from jobs.agents.tools.mcp import McpSessions
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
@@ -29,7 +29,7 @@ def tool_try(*, actor: Actor, tool: Tool, arguments: str, item: dict[str, Any]) 
     check_can(actor, Permission.AGENT_EDIT, team=tool.team)
     _check_rate(actor)
     with ThreadPoolExecutor(1) as apart:  # the asking thread may have an event loop of its own
-        result = apart.submit(asyncio.run, _call(tool_spec(tool), arguments, item)).result()
+        result = apart.submit(asyncio.run, _call(tool_ready(tool), arguments, item)).result()
     if len(result.output) > SHOWN:
         result.notes.append(f"the answer has {len(result.output):,} characters; the first {SHOWN:,} are shown")
         result.output = result.output[:SHOWN]

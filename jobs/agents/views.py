@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from jobs.agents import selectors, services
 from jobs.agents.diff import version_changes
 from jobs.agents.forms import AgentForm, ModelForm, ToolForm, VersionForm
+from jobs.agents.ladder import ladder
 from jobs.agents.models import Agent, AgentVersion, Tool
 from jobs.agents.schema_form import TYPES, example_arguments
 from jobs.agents.tools.builtins.catalog import BUILTINS
@@ -91,7 +92,7 @@ def _agent_context(request: TeamRequest, agent: Agent, form: VersionForm | None 
         "against": against,
         "is_old": seen is not None and seen != latest,
         "changes": version_changes(against, seen) if seen and against and seen != against else [],
-        "ladder": selectors.ladder(versions),
+        "ladder": ladder(versions),
         "advice": toolset_advice(selectors.frozen_specs(seen)) if seen else [],
         "seen_tools": selectors.frozen_specs(seen) if seen else [],
         "prompt_fields": selectors.item_fields(team=request.actor.team),
@@ -139,10 +140,10 @@ def _reached(tool: Tool) -> str:
 @require_http_methods(["GET", "POST"])
 def tool_new(request: TeamRequest) -> HttpResponse:
     check_can(request.actor, Permission.AGENT_EDIT, team=request.actor.team)
-    form = ToolForm(request.POST or None)
+    form = ToolForm(request.POST or None, request.FILES or None, team=request.actor.team)
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
-            tool = services.tool_create(actor=request.actor, **form.tool_fields())
+            tool = services.tool_create(actor=request.actor, **_tool_fields(request, form))
             messages.success(request, f"{tool.name} is stored. Try it before an agent uses it.")
             return redirect_to(request, reverse("agents:tool-detail", args=[request.actor.team.slug, tool.public_id]))
     context = {"form": form, "types": TYPES, "builtins": BUILTINS.values(), "can_edit": True}
@@ -155,10 +156,10 @@ def tool_detail(request: TeamRequest, public_id: str) -> HttpResponse:
     tool = selectors.tool_get(team=request.actor.team, public_id=public_id)
     if request.method == "POST":
         check_can(request.actor, Permission.AGENT_EDIT, team=tool.team)
-    form = ToolForm(request.POST or None, tool=tool)
+    form = ToolForm(request.POST or None, request.FILES or None, team=tool.team, tool=tool)
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
-            services.tool_update(actor=request.actor, tool=tool, **form.tool_fields())
+            services.tool_update(actor=request.actor, tool=tool, **_tool_fields(request, form))
             messages.success(request, f"{tool.name} is stored. Published agents keep it as it was.")
             return redirect_to(request, reverse("agents:tool-detail", args=[request.actor.team.slug, tool.public_id]))
     if form.errors:
@@ -166,6 +167,11 @@ def tool_detail(request: TeamRequest, public_id: str) -> HttpResponse:
     return render(
         request, "agents/tool_detail.html", _tool_context(request, tool, form), status=422 if form.errors else 200
     )
+
+
+def _tool_fields(request: TeamRequest, form: ToolForm) -> dict[str, Any]:
+    files = form.uploads()
+    return form.tool_fields(services.corpus_add(actor=request.actor, files=files) if files else None)
 
 
 def _tool_context(request: TeamRequest, tool: Tool, form: ToolForm) -> dict[str, Any]:
@@ -215,7 +221,7 @@ def tool_test(request: TeamRequest, public_id: str) -> HttpResponse:
         context["error"] = str(exc)
     if getattr(request, "htmx", False):
         return render(request, "agents/_tool_test_result.html", context)
-    page = _tool_context(request, tool, ToolForm(tool=tool))
+    page = _tool_context(request, tool, ToolForm(team=tool.team, tool=tool))
     return render(request, "agents/tool_detail.html", {**page, **context, "example": arguments})
 
 

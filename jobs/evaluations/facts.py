@@ -50,7 +50,7 @@ class Facts:
     labelled_rollouts: int = 0
     tricks_tried: int | None = None
     tricks_passed: list[str] = field(default_factory=list)
-    max_steps: int | None = None
+    budget_left_usd: float | None = None  # of the team's month; None without a quota
     urls: dict[str, str] = field(default_factory=dict)
 
     def number(self, key: str) -> float | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jobs.evaluations.facts import BLOCK, OK, WARN, Facts, Line, percent
+from jobs.evaluations.readiness_budget import budget_line
 
 _ORDER = {BLOCK: 0, WARN: 1, OK: 2}
 
@@ -385,6 +386,7 @@ CHECKS: tuple[Callable[[Facts], Line | None], ...] = (
     leak_line,
     graded_line,
     tools_line,
+    budget_line,
     agreement_line,
     gaming_line,
     iterated_line,

@@ -20,6 +20,7 @@ from jobs.evaluations.models import Evaluation
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
+from rftstudio.usage.selectors import budget_get
 
 Status = Evaluation.Status
 ACTIVE = (Status.QUEUED, Status.RUNNING)
@@ -208,6 +209,7 @@ def _urls(evaluation: Evaluation) -> dict[str, str]:
         "rollouts": address("rollouts:rollout-list", team, query=source),
         "failed": address("rollouts:rollout-list", team, query=f"{source}&error=1"),
         "again": address("evaluations:evaluation-new", team, query=again),
+        "costs": address("usage:cost-list", team),
     }
 
 
@@ -262,6 +264,7 @@ def readiness_facts(evaluation: Evaluation) -> Facts:
         labelled_rollouts=labelled,
         tricks_tried=tricks.get("tried"),
         tricks_passed=tricks.get("passed", []),
+        budget_left_usd=None if (left := budget_get(team=evaluation.team).left) is None else float(left),
         urls=_urls(evaluation),
     )
 

@@ -3,6 +3,7 @@
 A call is known by its trace, its id and what it asks. The first to arrive runs; a retry gets the stored answer, or
 waits for the one that runs, or takes over when its worker died. A rollout is built from its calls when its grade is
 asked for, and built again when a call comes home later. So retries and calls out of order lose and double nothing.
+A trace whose grade nobody asks for becomes a rollout too, once it has been silent for long or the door is closed.
 """
 
 import hashlib
@@ -13,11 +14,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from graders.types import Sample
 from jobs.rollouts.gateway_loop import call_tool, compiled_grader
-from jobs.rollouts.gateway_rollout import rollout_rebuild
+from jobs.rollouts.gateway_rollout import item_marks, rollout_rebuild
+from jobs.rollouts.judge_costs import judge_usages
 from jobs.rollouts.models import Gateway, GatewayCall, RolloutBatch
 from rftstudio.core.errors import Conflict, NotFound, UpstreamUnavailable, UserError
 from rftstudio.core.sealed import seal, unseal
@@ -25,14 +28,25 @@ from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import ApiKey, hash_key
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
+from rftstudio.usage.services import usage_record_many
 
 MAX_BODY = 1_000_000
 CALL_SECONDS = 600.0
 LEASE = timedelta(seconds=CALL_SECONDS + 30)
 WAIT_SECONDS = 60.0  # how long a retry waits for the call that runs, before the trainer is asked to come again
 LOOK_SECONDS = 0.05
+SILENCE = timedelta(minutes=30)  # a trace without a grade that was quiet so long has been given up by its trainer
+GIVEN_UP_TOGETHER = 200
 
 State, Kind = GatewayCall.State, GatewayCall.Kind
+_BATCH = ("team_id", "source", "pass_threshold", "dataset_version_id", "grader_version_id")
+_AGENT = ("team_id", "tools", "limits")
+_NEEDED = (
+    "public_id",
+    "team_id",
+    *(f"batch__{name}" for name in _BATCH),
+    *(f"batch__agent_version__{name}" for name in _AGENT),
+)
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,22 @@ def gateway_close(*, actor: Actor, gateway: Gateway) -> None:
     check_can(actor, Permission.JOB_LAUNCH, team=gateway.team)
     Gateway.objects.filter(pk=gateway.pk, closed_at__isnull=True).update(closed_at=timezone.now())
     audit(actor, "gateway.closed", gateway)
+    for trace_id in (
+        GatewayCall.objects.filter(gateway=gateway, rollout=None).values_list("trace_id", flat=True).distinct()
+    ):
+        rollout_rebuild(gateway, trace_id, is_over=True)
+
+
+def traces_give_up() -> int:
+    """Make rollouts of traces that fell silent without a grade; returns how many. A grade that comes later still counts."""
+    open_calls = GatewayCall.objects.filter(rollout=None).values("gateway", "trace_id")
+    silent = open_calls.annotate(last=Max("started_at")).filter(last__lt=timezone.now() - SILENCE)
+    rows = list(silent[:GIVEN_UP_TOGETHER])
+    for row in rows:
+        with transaction.atomic():
+            gateway = Gateway.objects.select_related("batch").select_for_update(of=("self",)).get(pk=row["gateway"])
+            rollout_rebuild(gateway, row["trace_id"], is_over=True)
+    return len(rows)
 
 
 def gateway_addresses(gateway: Gateway, *, base: str) -> Addresses:
@@ -76,7 +106,8 @@ def gateway_addresses(gateway: Gateway, *, base: str) -> Addresses:
 
 def gateway_get(secret: str) -> Gateway:
     """The open gateway of that secret; NotFound for unknown and closed ones alike."""
-    rows = Gateway.objects.select_related("team", "batch__agent_version", "batch__grader_version", "batch__team")
+    # Every call asks this, so it reads what a call needs and leaves the rest until somebody looks.
+    rows = Gateway.objects.select_related("batch__agent_version").only(*_NEEDED)
     found = rows.filter(digest=hash_key(secret), closed_at__isnull=True).first()
     if found is None:
         raise NotFound("There is nothing at this address.")
@@ -97,7 +128,7 @@ def tool_answer(gateway: Gateway, body: dict[str, Any]) -> dict[str, Any]:
             raise UpstreamUnavailable(result.output)
         row.result, row.is_error, row.milliseconds = result.output, result.is_error, result.milliseconds
 
-    asked = {"name": name, "arguments": arguments, "id": str(body.get("id") or "")}
+    asked = {"name": name, "arguments": arguments, "id": str(body.get("id") or ""), "item": item_marks(item)}
     key = {"kind": Kind.TOOL, "trace_id": trace_id, "call_id": call_id, "digest": _digest(name, arguments)}
     row = _once(gateway, key, asked, run)
     return {"type": "function_call_output", "call_id": body.get("call_id"), "id": body.get("id"), "output": row.result}
@@ -166,24 +197,38 @@ def _run_claimed(row: GatewayCall, run) -> GatewayCall:
     try:
         run(row)
         _store(row)
-    except BaseException:  # whatever it was, a retry may run the call at once and need not wait for the lease
+    except BaseException as exc:  # whatever it was, a retry may run the call at once and need not wait for the lease
+        said = str(exc) if isinstance(exc, UpstreamUnavailable) else ""
         GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt, state=State.RUNNING).update(
-            state=State.FAILED, lease_until=None
+            state=State.FAILED, lease_until=None, result=said, is_error=bool(said)
         )
         raise
-    row.refresh_from_db()
     return row
 
 
 @transaction.atomic
 def _store(row: GatewayCall) -> None:
     """Keep the answer and build the rollout. The gateway is locked first: its calls are, only ever after it."""
-    Gateway.objects.select_for_update(no_key=True).get(pk=row.gateway_id)
+    list(Gateway.objects.select_for_update(no_key=True).filter(pk=row.gateway_id).values_list("pk"))
     stored = GatewayCall.objects.filter(pk=row.pk, attempt=row.attempt).update(
         state=State.DONE, lease_until=None, result=row.result, is_error=row.is_error, milliseconds=row.milliseconds
     )
-    if stored:
-        rollout_rebuild(row.gateway, row.trace_id)
+    if not stored:  # another took it over meanwhile, and its answer is the one that counts
+        row.refresh_from_db()
+        return
+    row.state = State.DONE
+    if row.kind == Kind.GRADE:
+        _judges_charge(row)
+    rollout_rebuild(row.gateway, row.trace_id)
+
+
+def _judges_charge(row: GatewayCall) -> None:
+    """Book what judges read and wrote. A grade that was asked for again did cost again."""
+    batch = row.gateway.batch
+    key = f"{row.gateway.public_id}:{row.trace_id}:{row.attempt}"
+    used = json.loads(row.result).get("usage") or {}
+    if usages := judge_usages(key, used, at=timezone.now(), batch_source=batch.source):
+        usage_record_many(team=batch.team, usages=usages)
 
 
 def _sample_of(sample: dict[str, Any], gateway: Gateway, trace_id: str) -> Sample:

@@ -18,37 +18,59 @@ from jobs.rollouts.models import Gateway, GatewayCall, Rollout, Step
 from jobs.rollouts.storing import clean, clean_json, rollout_values, step_rows
 
 State, Kind = GatewayCall.State, GatewayCall.Kind
+_ADDED = {"messages", "tools", "parallel_tool_calls"}  # what hosted services fill in by themselves
 
 
-def rollout_rebuild(gateway: Gateway, trace_id: str) -> Rollout | None:
-    """Write the trace's rollout as its calls now stand; nothing before its grade was asked for.
+def rollout_rebuild(gateway: Gateway, trace_id: str, *, is_over: bool = False) -> Rollout | None:
+    """Write the trace's rollout as its calls now stand; nothing before its grade was asked for, unless the trace `is_over`.
 
     The same calls give the same rollout, so building twice changes nothing.
     """
-    rows = GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id, state=State.DONE)
-    grade_row = rows.filter(kind=Kind.GRADE).select_related("rollout").first()
-    if grade_row is None:
+    of_trace = GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id)
+    known = list(of_trace.values_list("kind", "state", "rollout_id"))
+    stored = next((rollout_id for _, _, rollout_id in known if rollout_id), None)
+    is_graded = any(kind == Kind.GRADE and state == State.DONE for kind, state, _ in known)
+    if not is_graded and not is_over and stored is None:
         return None
-    calls = list(rows.filter(kind=Kind.TOOL).order_by("id"))
-    trajectory = trajectory_of(calls, grade_row.request.get("sample") or {})
-    grade = json.loads(grade_row.result)
-    values = rollout_values(trajectory, grade, pass_threshold=gateway.batch.pass_threshold)
-    item = grade_row.request.get("item") or {}
-    rollout = grade_row.rollout or _new_rollout(gateway, trace_id, item)
-    for name, value in values.items():
+    rows = [row for row in of_trace.order_by("id") if row.state != State.RUNNING]
+    asked = next((row for row in rows if row.kind == Kind.GRADE and row.result), None)
+    calls = [row for row in rows if row.kind == Kind.TOOL]
+    if not rows:
+        return None  # all it has is a call that is being answered
+    if asked:
+        trajectory = trajectory_of(calls, asked.request.get("sample") or {})
+        grade, marks = json.loads(asked.result), item_marks(asked.request.get("item") or {})
+    else:
+        trajectory, grade, marks = _given_up(calls), {}, rows[0].request.get("item") or {}
+    rollout = Rollout.objects.get(pk=stored) if stored else _new_rollout(gateway, trace_id, marks)
+    for name, value in rollout_values(trajectory, grade, pass_threshold=gateway.batch.pass_threshold).items():
         setattr(rollout, name, value)
-    if rollout.pk:
+    if stored:
         rollout.steps.all().delete()
     rollout.save()
     insert(Step, step_rows(rollout.pk, trajectory, grade))
-    GatewayCall.objects.filter(gateway=gateway, trace_id=trace_id).update(rollout=rollout)
+    of_trace.update(rollout=rollout)
     return rollout
 
 
-def _new_rollout(gateway: Gateway, trace_id: str, item: dict[str, Any]) -> Rollout:
+def _given_up(calls: list[GatewayCall]) -> Trajectory:
+    """What is known of a try whose grade nobody asked for: its calls, and whether a tool was the reason."""
+    trajectory = trajectory_of(calls, {})
+    trajectory.steps.pop()  # the answer that never came
+    failed = next((call for call in reversed(calls) if call.state == State.FAILED), None)
+    if failed:
+        trajectory.stop_reason = Rollout.StopReason.TOOL_FAILED
+        trajectory.error = failed.result or f"The call of {failed.name} failed."
+    else:
+        trajectory.stop_reason = Rollout.StopReason.CANCELLED
+        trajectory.error = "The trainer never asked for a grade: it stopped, or gave this rollout up."
+    return trajectory
+
+
+def _new_rollout(gateway: Gateway, trace_id: str, marks: dict[str, Any]) -> Rollout:
     batch = gateway.batch
-    found = _item_of(gateway, item)
-    key = found.key if found else _own_key(item)
+    found = _item_of(gateway, marks)
+    key = found.key if found else marks.get("key") or "unknown"
     last = Rollout.objects.filter(batch=batch, group_key=key).aggregate(last=Max("sample_index"))["last"]
     return Rollout(
         team_id=batch.team_id,
@@ -68,16 +90,22 @@ def _free_trace(trace_id: str, batch_id: int) -> str:
     return f"{batch_id}:{trace_id}"[:64] if is_taken else trace_id
 
 
-def _item_of(gateway: Gateway, item: dict[str, Any]) -> Item | None:
+def item_marks(item: dict[str, Any]) -> dict[str, Any]:
+    """What tells an item apart, small enough to be kept with every call: its question, its other fields, a key."""
+    free = {key: value for key, value in item.items() if key not in _ADDED}
+    marks: dict[str, Any] = {"key": _own_key(item), "fields": _digest(free)}
+    if item.get("messages"):
+        marks["questions"] = sorted({question_hash(item), question_hash({"messages": _plain_messages(item)})})
+    return marks
+
+
+def _item_of(gateway: Gateway, marks: dict[str, Any]) -> Item | None:
     """The dataset's item that the trainer sent back, perhaps with the empty keys that hosted services add."""
-    if gateway.batch.dataset_version_id is None or not item.get("messages"):
+    if gateway.batch.dataset_version_id is None or not marks.get("questions"):
         return None
-    plain = {"messages": _plain_messages(item)}
-    hashes = {question_hash(item), question_hash(plain)}
-    rows = list(Item.objects.filter(version_id=gateway.batch.dataset_version_id, question_hash__in=hashes)[:20])
-    added = {"messages", "tools", "parallel_tool_calls"}
-    free = {key: value for key, value in item.items() if key not in added}
-    exact = [row for row in rows if {k: v for k, v in row.data.items() if k not in added} == free]
+    alike = Item.objects.filter(version_id=gateway.batch.dataset_version_id, question_hash__in=marks["questions"])
+    rows = list(alike.order_by("position")[:20])
+    exact = [row for row in rows if item_marks(row.data)["fields"] == marks["fields"]]
     return next(iter(exact or rows), None)
 
 
@@ -90,8 +118,12 @@ def _own_key(item: dict[str, Any]) -> str:
     for name in ("id", "key", "item_id"):
         if isinstance(item.get(name), str | int):
             return clean(str(item[name]))[:200]
-    text = json.dumps(item, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
-    return f"item-{hashlib.sha256(text).hexdigest()[:16]}"
+    return f"item-{_digest(item)}"
+
+
+def _digest(value: dict[str, Any]) -> str:
+    text = json.dumps(value, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(text).hexdigest()[:16]
 
 
 def trajectory_of(calls: list[GatewayCall], sample: dict[str, Any]) -> Trajectory:
@@ -99,10 +131,7 @@ def trajectory_of(calls: list[GatewayCall], sample: dict[str, Any]) -> Trajector
 
     Calls that were under way at the same time are one step with parallel calls.
     """
-    order = {
-        str(call.get("id")): place for place, call in enumerate(sample.get("output_tools") or []) if call.get("id")
-    }
-    calls = sorted(calls, key=lambda call: (order.get(call.call_id, len(order)), call.pk))
+    calls = _in_order(calls, sample)
     steps: list[StepRecord] = []
     ends = 0.0
     for call in calls:
@@ -114,7 +143,7 @@ def trajectory_of(calls: list[GatewayCall], sample: dict[str, Any]) -> Trajector
             call.result,
             call.is_error,
             call.milliseconds or 0.0,
-            [f"answered at try {call.attempt}"] if call.attempt > 1 else [],
+            _notes(call),
         )
         if steps and begins < ends:
             steps[-1].tool_calls.append(record)
@@ -126,3 +155,18 @@ def trajectory_of(calls: list[GatewayCall], sample: dict[str, Any]) -> Trajector
     steps.append(StepRecord(len(steps), text=text, finish_reason="stop"))
     started = min((step.started_at for step in steps if step.started_at), default=None)
     return Trajectory(steps, "answered", text, started_at=started)
+
+
+def _in_order(calls: list[GatewayCall], sample: dict[str, Any]) -> list[GatewayCall]:
+    """Calls that the sample lists change places among themselves. Hosted services list those of the last turn alone, so
+    the others stay where they came."""
+    listed = [call.get("id") for call in sample.get("output_tools") or [] if isinstance(call, dict)]
+    order = {str(call_id): place for place, call_id in enumerate(listed) if call_id}
+    told = iter(sorted((c for c in calls if c.call_id in order), key=lambda c: (order[c.call_id], c.pk)))
+    return [next(told) if call.call_id in order else call for call in calls]
+
+
+def _notes(call: GatewayCall) -> list[str]:
+    if call.state == State.FAILED:
+        return [f"failed at try {call.attempt}"]
+    return [f"answered at try {call.attempt}"] if call.attempt > 1 else []

@@ -20,12 +20,13 @@ from jobs.rollouts.bulk import insert
 from jobs.rollouts.crew import Crew, Outcome, Recipe, Work
 from jobs.rollouts.engine.loop import Policy
 from jobs.rollouts.engine.types import StepRecord
+from jobs.rollouts.judge_costs import judge_usages
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.policies.openai_chat import OpenAIChatPolicy
 from jobs.rollouts.policies.openai_responses import OpenAIResponsesPolicy
 from jobs.rollouts.storing import rollout_values, step_record, step_rows
 from rftstudio.core.outbound import OutboundClient, allowed_hosts
-from rftstudio.usage.models import Category, Unit
+from rftstudio.usage.models import Unit
 from rftstudio.usage.services import Usage, usage_record_many
 
 log = logging.getLogger(__name__)
@@ -189,24 +190,15 @@ def _usages(batch: RolloutBatch, row: Rollout, outcome: Outcome) -> list[Usage]:
     """Tokens of the policy and of model graders, keyed so that storing twice counts once."""
     trajectory = outcome.trajectory
     subject = model_subject(batch.model)
-    counted = [
-        (f"{row.public_id}:in", Unit.INPUT_TOKEN, subject, trajectory.input_tokens, ""),
-        (f"{row.public_id}:out", Unit.OUTPUT_TOKEN, subject, trajectory.output_tokens, ""),
-    ]
-    for model, used in (outcome.grade.get("usage") or {}).items():
-        key = f"{row.public_id}:grade:{model}"[:150]
-        written = used.get("completion_tokens", used.get("output_tokens", 0))
-        read = used.get("prompt_tokens", used.get("input_tokens", 0))
-        counted += [
-            (f"{key}:in", Unit.INPUT_TOKEN, model, read, Category.JUDGE),
-            (f"{key}:out", Unit.OUTPUT_TOKEN, model, written, Category.JUDGE),
-        ]
     now = timezone.now()
-    return [
-        Usage(key, unit, name, quantity, now, batch.source, category)
-        for key, unit, name, quantity, category in counted
+    own = (("in", Unit.INPUT_TOKEN, trajectory.input_tokens), ("out", Unit.OUTPUT_TOKEN, trajectory.output_tokens))
+    usages = [
+        Usage(f"{row.public_id}:{way}", unit, subject, quantity, now, batch.source)
+        for way, unit, quantity in own
         if quantity
     ]
+    used = outcome.grade.get("usage") or {}
+    return usages + judge_usages(row.public_id, used, at=now, batch_source=batch.source)
 
 
 def _cost(row: Rollout, dollars: dict[str, Decimal | None]) -> Decimal | None:

@@ -13,7 +13,13 @@ from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.rollouts import claims, selectors, tasks
 from jobs.rollouts.bulk import insert
 from jobs.rollouts.engine.record import RolloutRecord
-from jobs.rollouts.gateway import gateway_addresses, gateway_close, gateway_open  # noqa: F401 - the doors above use them
+from jobs.rollouts.gateway import (  # noqa: F401 - the doors above use them
+    gateway_addresses,
+    gateway_close,
+    gateway_open,
+    traces_give_up,
+)
+from jobs.rollouts.judge_costs import judge_usages  # noqa: F401 - jobs books its judges alike
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.storing import body_digest, clean, clean_json, finite, rollout_values, step_rows
 from rftstudio.core.errors import Conflict, UserError
@@ -128,6 +134,7 @@ def rollouts_sweep() -> int:
     """Free rollouts of dead workers and wake workers for batches that wait; returns how many were freed."""
     freed = claims.free_expired()
     claims.cancel_queued(RolloutBatch.objects.filter(is_cancelled=True))
+    traces_give_up()
     for batch in selectors.batches_waiting():
         tasks.rollouts_run.apply_async((batch.pk,), expires=WAKE_EXPIRES)
     return freed

@@ -31,6 +31,7 @@ ICONS: dict[str, str] = {
     "flask": '<path d="M6 2.5h4M6.8 2.5v4l-3.6 5.9c-.3.6.1 1.1.7 1.1h8.2c.6 0 1-.5.7-1.1L9.2 6.5v-4M5 10h6"/>',
     "upload": '<path d="M8 10.5V3M4.8 6 8 2.8 11.2 6M3 13.5h10"/>',
     "download": '<path d="M8 2.5V10M4.8 7 8 10.2 11.2 7M3 13.5h10"/>',
+    "grip": '<path d="M6 4h.01M6 8h.01M6 12h.01M10 4h.01M10 8h.01M10 12h.01"/>',
     "plus": '<path d="M8 3v10M3 8h10"/>',
     "minus": '<path d="M3 8h10"/>',
     "equal": '<path d="M4 6.3h8M4 9.7h8"/>',

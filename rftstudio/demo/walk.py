@@ -39,6 +39,7 @@ DESK = "Duty desk"
 CREDIT_METHOD = "prefix_value"
 PASS_MARK = 0.75  # only a right answer reaches it: a wrong one earns 0.3 at the most
 SAMPLING = {"temperature": 1.0, "max_tokens": 48}
+RUNG_ITEMS = 40  # enough to tell two prompts apart, and a few seconds of work
 LIMITS = {"max_steps": 6, "max_tool_calls": 6, "max_tokens": 256, "max_seconds": 60}
 
 
@@ -106,7 +107,7 @@ def model_ready(actor: Actor) -> ModelEndpoint:
 
 
 def agent_ready(actor: Actor, model: ModelEndpoint) -> AgentVersion:
-    """The desk's agent: prompt, two built-in tools, limits."""
+    """The desk's agent: two built-in tools, limits, and two prompts, of which the second is the better one."""
     tools = [
         Tool.objects.filter(team=actor.team, name=spec["name"]).first()
         or agent_services.tool_create(actor=actor, **spec)
@@ -115,16 +116,27 @@ def agent_ready(actor: Actor, model: ModelEndpoint) -> AgentVersion:
     agent = Agent.objects.filter(team=actor.team, name=DESK).first() or agent_services.agent_create(
         actor=actor, name=DESK
     )
-    return agent.versions.order_by("-number").first() or agent_services.agent_version_publish(
-        actor=actor,
-        agent=agent,
-        system_prompt=world.SYSTEM_PROMPT,
-        model=model,
-        tools=tools,
-        sampling=SAMPLING,
-        limits=LIMITS,
-        note="Comes with the example",
-    )
+    notes = ("The first try: it names no tool", "Says which tool to use and how to answer")
+    published = set(agent.versions.values_list("system_prompt", flat=True))
+    for prompt, note in zip(world.PROMPTS, notes, strict=True):
+        if published & {prompt, world.SYSTEM_PROMPT}:
+            continue
+        agent_services.agent_version_publish(
+            actor=actor,
+            agent=agent,
+            system_prompt=prompt,
+            model=model,
+            tools=tools,
+            sampling=SAMPLING,
+            limits=LIMITS,
+            note=note,
+        )
+    return agent.versions.filter(system_prompt=world.SYSTEM_PROMPT).order_by("number").first()
+
+
+def first_version(agent: AgentVersion) -> AgentVersion:
+    """The agent with its first prompt: the lowest rung of the ladder."""
+    return agent.agent.versions.order_by("number").first()
 
 
 def evaluation_ready(
@@ -136,8 +148,9 @@ def evaluation_ready(
     seed: int,
     model: ModelEndpoint | None = None,
     policy_label: str = "",
+    max_items: int | None = None,
 ) -> Evaluation:
-    """An evaluation on the held-out test items, started unless one like it exists."""
+    """An evaluation on the held-out test items, or a draw of them, started unless one like it exists."""
     alike = Evaluation.objects.filter(
         team=actor.team, dataset_version=data, agent_version=agent, grader_version=grader, split="test", seed=seed
     ).exclude(status__in=[Evaluation.Status.FAILED, Evaluation.Status.CANCELLED])
@@ -150,6 +163,7 @@ def evaluation_ready(
         split="test",
         model=model,
         samples_per_item=4,
+        max_items=max_items,
         seed=seed,
         policy_label=policy_label,
     )

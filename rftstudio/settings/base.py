@@ -172,6 +172,7 @@ SQLITE_OPTIONS = {
 }
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'studio.sqlite3'}")}
 if "sqlite3" in DATABASES["default"]["ENGINE"]:
+    DATABASES["default"]["ENGINE"] = "rftstudio.core.sqlite3"  # Django's own, with writers that queue
     DATABASES["default"]["OPTIONS"] = SQLITE_OPTIONS
 else:
     DATABASES["default"]["CONN_MAX_AGE"] = 60

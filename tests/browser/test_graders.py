@@ -95,6 +95,19 @@ def test_multi_grader_is_built_by_form_tested_broken_mended_published_and_regrad
     )
     assert "Nothing to settle" in page.locator("#to-settle").inner_text()
 
+    # Parts change places by their grip; the formula that somebody wrote stays.
+    grips = page.locator("[data-part]")
+    with page.expect_navigation():
+        grips.nth(2).drag_to(grips.nth(0))
+    assert page.locator(".grader-part > summary b").all_inner_texts() == ["Payer", "Conclusion", "Citations"]
+    open_part(page.locator("details.grader-part").first)
+    page.locator("details.grader-part").first.get_by_role("button", name="Move down").click()
+    page.locator("details.grader-part").nth(1).locator("summary b", has_text="Payer").wait_for()
+    page.locator("details.grader-part").nth(1).locator("summary").first.click()
+    page.locator("details.grader-part").nth(1).get_by_role("button", name="Move down").click()
+    page.locator("details.grader-part").nth(2).locator("summary b", has_text="Payer").wait_for()
+    assert "min(1, 0.6 * conclusion" in page.get_by_label("Formula", exact=True).last.input_value()
+
     # The live test.
     page.get_by_label("Answer", exact=True).last.fill("VAT Directive, Article 44; the retailer pays")
     page.get_by_role("button", name="Test this answer").click()

@@ -9,10 +9,13 @@ from graders.sandbox_process import PythonFailed, PythonLimits
 QUICK = PythonLimits(seconds=1.0, memory_bytes=512 << 20)
 
 PRELUDE = """
-import os, sys, ctypes
-
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
+import os, sys
+try:
+    import ctypes
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+except ImportError:  # WebAssembly has no way to call by hand
+    ctypes = libc = None
 
 def raw(number, *arguments):
     result = libc.syscall(number, *arguments)
@@ -126,9 +129,15 @@ HARMS = {
 }
 
 
+_HELPER = (
+    "def _reads(fd):\n    try:\n        os.fstat(fd)\n        return True\n    except OSError:\n        return False\n"
+)
+#: Tries one attack after the other in a worker that lives on: what it is told to.
+ALL_READS = f"{PRELUDE}\n{_HELPER}\ndef grade(sample, item):\n    return 1.0 if eval(item['attack']) else 0.0\n"
+
+
 def read_source(attack: str) -> str:
-    helper = "def _reads(fd):\n    try:\n        os.fstat(fd)\n        return True\n    except OSError:\n        return False\n"
-    return f"{PRELUDE}\n{helper}\ndef grade(sample, item):\n    return 1.0 if ({attack}) else 0.0\n"
+    return f"{PRELUDE}\n{_HELPER}\ndef grade(sample, item):\n    return 1.0 if ({attack}) else 0.0\n"
 
 
 def harm_source(harm: str) -> str:

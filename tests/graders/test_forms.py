@@ -131,5 +131,9 @@ def test_buttons_change_the_recipe():
     assert list(more["graders"]) == ["exact", "amount"]
     assert list(config_changed(more, "up:1")["graders"]) == ["amount", "exact"]
     assert list(config_changed(more, "remove:0")["graders"]) == ["amount"]
+    three = config_changed(more, "add:set_f1")
+    assert list(config_changed(three, "move:2:0")["graders"]) == ["set_f1", "exact", "amount"]
+    assert list(config_changed(three, "move:0:2")["graders"]) == ["amount", "set_f1", "exact"]
+    assert [config_changed(three, bad) for bad in ("move:9:0", "move:x:1", "move:1", "move::")] == [three] * 4
     assert config_changed(more, "remove:9") == more
     assert config_changed(EXACT, "type:text_similarity")["reference"] == "{{item.r}}"

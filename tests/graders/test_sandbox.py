@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from graders import sandbox_lock
+from graders import sandbox, sandbox_lock, sandbox_process, sandbox_proof
+from graders.clients import GraderClients
 from graders.failures import SandboxUnavailable
 from graders.grading import compile_grader
 from graders.sandbox import Sandbox, active_layers
@@ -63,21 +64,32 @@ def test_worker_that_died_while_idle_is_replaced(pool):
     assert pool.run("a", delayed, {}, {}, LIMITS).value == 1.0
 
 
-def test_zygote_that_died_is_started_again(pool):
+def test_home_that_died_is_started_again(pool):
     pool.run("a", COUNT, {}, {}, LIMITS)
-    pool._zygote._process.kill()
-    pool._zygote._process.wait()
+    pool._home._process.kill()
+    pool._home._process.wait()
     assert pool.run("a", COUNT, {}, {}, LIMITS).value == 1
 
 
-def test_without_seccomp_python_is_refused_and_the_rest_goes_on(monkeypatch):
+def no_seccomp():
+    raise SandboxUnavailable("This system has no seccomp.")
+
+
+def not_installed():
+    raise SandboxUnavailable("The WebAssembly sandbox is not installed.")
+
+
+def test_zygote_asks_for_seccomp(monkeypatch):
     monkeypatch.setattr(sandbox_lock, "is_supported", lambda: False)
-    closed = Sandbox()
-    with pytest.raises(SandboxUnavailable, match="Linux with seccomp"):
+    with pytest.raises(SandboxUnavailable, match="no seccomp"):
+        sandbox_process.Zygote()
+
+
+def test_where_nothing_confines_python_it_is_refused_and_the_rest_goes_on():
+    closed = Sandbox(homes=(no_seccomp, not_installed))
+    with pytest.raises(SandboxUnavailable, match=r"no seccomp. The WebAssembly sandbox is not installed"):
         closed.run("a", COUNT, {}, {}, LIMITS)
     assert closed.active_layers()["is_available"] is False
-    from graders.clients import GraderClients
-
     clients = GraderClients(sandbox=closed)
     refused = compile_grader({"type": "python", "source": COUNT}, clients).grade({}, Sample())
     assert (refused.reward, refused.errors["python_grader_server_error"]) == (None, True)
@@ -85,15 +97,32 @@ def test_without_seccomp_python_is_refused_and_the_rest_goes_on(monkeypatch):
     assert compile_grader(exact, clients).grade({}, Sample()).reward == 1.0
 
 
-def test_self_test_that_reaches_something_refuses_all_python(monkeypatch):
-    from graders import sandbox
+def test_second_choice_is_taken_where_the_first_is_not_there():
+    second = Sandbox(homes=(no_seccomp, sandbox_process.Zygote))
+    assert second.run("a", COUNT, {}, {}, LIMITS).value == 1
+    second.close()
 
+
+def test_self_test_that_reaches_something_refuses_all_python(monkeypatch):
     leaky = "def grade(sample, item):\n    print('open was possible')\n    return 1"
-    monkeypatch.setattr(sandbox, "SELF_TEST", leaky)
-    broken = Sandbox()
+    monkeypatch.setattr(sandbox, "PROOF", leaky)
+    broken = Sandbox(homes=(sandbox_process.Zygote, not_installed))
     with pytest.raises(SandboxUnavailable, match="does not hold: open was possible"):
         broken.run("a", COUNT, {}, {}, LIMITS)
     broken.close()
+
+
+def test_proof_finds_what_an_open_process_can_do(monkeypatch):
+    """The same text outside of any walls: a self-test that could not fail would prove nothing."""
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    monkeypatch.setattr(os, "execv", lambda *_: None)
+    monkeypatch.setattr(os, "kill", lambda *_: None)
+    said: list[str] = []
+    space = {"print": lambda *words: said.append(" ".join(words))}
+    exec(sandbox_proof.PROOF.replace("libc.fork()", "libc.getpid()"), space)
+    assert space["grade"]({}, sandbox_proof.proof_item()) == len(said)
+    for word in ("open /", "stat /", "list /", "environment", "fork", "exec", "kill", "connect", "socket", "clone"):
+        assert any(line.startswith(word) for line in said), word
 
 
 def test_active_layers_name_what_stands():
@@ -120,7 +149,7 @@ def test_nothing_is_left_when_the_process_ends(ending):
     script = (
         "import sys, time\nfrom graders.sandbox import shared\nfrom graders.sandbox_process import PythonLimits\n"
         "pool = shared()\npool.run('a', 'def grade(s, i): return 1', {}, {}, PythonLimits(5))\n"
-        "print(pool._zygote._process.pid, next(iter(pool._idle.values()))[0].pid, flush=True)\n"
+        "print(pool._home._process.pid, next(iter(pool._idle.values()))[0].pid, flush=True)\n"
         + ("time.sleep(60)" if ending == "kill" else "")
     )
     process = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True)

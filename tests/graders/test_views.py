@@ -289,10 +289,28 @@ def test_header_values_never_reach_a_page(client_of, member):
     assert Grader.objects.get().draft["headers"] == grader.draft["headers"]
 
 
+def test_part_that_is_moved_stays_where_it_was_put(client_of, member):
+    exact = {"type": "string_check", "operation": "eq", "input": "{{ sample.output_text }}", "reference": "a"}
+    parts = {"one": {**exact, "name": "one"}, "two": {**exact, "name": "two"}}
+    config = {"type": "multi", "graders": parts, "calculate_output": "min(one, two)"}
+    grader = grader_create(actor=member, name="Two", config=config)
+    client = client_of(member)
+    client.post(url(grader), form_of(client, grader) | {"do": "down:0"})
+    assert list(Grader.objects.get().draft["graders"]) == ["two", "one"]
+
+
 def test_sandbox_page_names_the_layers(client_of, viewer):
     page = client_of(viewer).get(reverse("graders:sandbox", args=[viewer.team.slug])).content.decode()
     assert "seccomp allow-list" in page
     assert "rapidfuzz" in page
+
+
+def test_sandbox_page_says_when_python_runs_in_webassembly(client_of, viewer, monkeypatch):
+    layers = {"is_available": True, "reason": "", "wasm": True, "self_test": "passed"}
+    monkeypatch.setattr("graders.views.active_layers", lambda: layers)
+    page = client_of(viewer).get(reverse("graders:sandbox", args=[viewer.team.slug])).content.decode()
+    assert "WebAssembly" in page
+    assert "allow-list" not in page
 
 
 def test_samples_box_sets_the_draft_against_the_published_version(member, viewer, client_of):

@@ -169,6 +169,7 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "rollouts:step-result": see("rollout", "one", "one"),
     "rollouts:rollout-detail": see("rollout"),
     "rollouts:rollout-histograms": see(),
+    "rollouts:tool-panel": see("tool"),
     "rollouts:rollout-ask": form(P.DATASET_EDIT),
     "rollouts:regrade-panel": see("grader"),
     "rollouts:regrade-new": form(P.EVALUATION_RUN, "grader_version"),

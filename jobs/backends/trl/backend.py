@@ -34,7 +34,7 @@ class TrlBackend:
 
     name = "trl"
     label = "Our own machine"
-    capabilities = Capabilities(has_token_advantages=True)
+    capabilities = Capabilities(has_token_advantages=True, tool_transports=("builtin", "http", "mcp"))
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
         """The base model must be a folder here or a hub name; the trainer checks the rest as it starts."""
@@ -84,8 +84,9 @@ class TrlBackend:
         if not run.run_dir or not path.exists():
             return
         with path.open("rb") as journal:
-            journal.seek(cursor)
             while True:
+                # Every time: half a line at the end of the last chunk was read and not counted, and is read again whole.
+                journal.seek(cursor)
                 events, size = _read_chunk(journal)
                 if not size:
                     return

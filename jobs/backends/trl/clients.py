@@ -3,7 +3,8 @@ which is loaded only when something calls out: a run with built-in tools needs n
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from graders.clients import GraderClients, HttpAnswer, JudgeEndpoint, Unreachable
@@ -17,15 +18,28 @@ def allowed_hosts() -> frozenset[str]:
     return frozenset(name.strip().lower() for name in names.split(",") if name.strip())
 
 
-def needs_network(tools: Iterable[ToolSpec]) -> bool:
-    return any(tool.transport == "http" for tool in tools)
+def mcp_commands() -> frozenset[str]:
+    """Programs that the operator lets MCP tools start, from the same variable as on the web side."""
+    names = os.environ.get("STUDIO_MCP_COMMANDS", "")
+    return frozenset(name.strip() for name in names.split(",") if name.strip())
 
 
-def tool_client() -> Any:
-    """For one event loop; use as `async with`."""
-    from rftstudio.core.outbound import OutboundClient
+@asynccontextmanager
+async def tool_network(tools: Iterable[ToolSpec]) -> AsyncIterator[dict[str, Any]]:
+    """What a Toolset is handed to call out with, for one event loop. Nothing where all tools are built in."""
+    if all(tool.transport == "builtin" for tool in tools):
+        yield {}
+        return
+    from jobs.agents.tools.mcp import McpSessions
+    from rftstudio.core.outbound import OutboundClient, async_httpx_client
 
-    return OutboundClient(allowed=allowed_hosts())
+    allowed = allowed_hosts()
+
+    def client(headers: dict[str, str]) -> Any:
+        return async_httpx_client(allowed=allowed, headers=headers)
+
+    async with OutboundClient(allowed=allowed) as http, McpSessions(client, commands=mcp_commands()) as mcp:
+        yield {"http": http, "mcp": mcp}
 
 
 def grader_clients(judges: dict[str, dict[str, Any]], owner: str) -> GraderClients:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
-from jobs.backends.trl.clients import needs_network, tool_client
+from jobs.backends.trl.clients import tool_network
 from jobs.backends.trl.control import Cancelled
 from jobs.backends.trl.tries import Outcome, Tokens, Try
 from jobs.rollouts.engine.loop import run_rollout
@@ -142,15 +142,17 @@ def rollouts_run(setup: Setup, trials: list[Try], *, should_stop: Callable[[], b
 
 
 async def _run_all(setup: Setup, trials: list[Try], should_stop: Callable[[], bool]) -> list[Outcome]:
-    if needs_network(setup.tools):
-        async with tool_client() as http:
-            return await _run_with(setup, trials, should_stop, http)
-    return await _run_with(setup, trials, should_stop, None)
+    async with tool_network(setup.tools) as network:
+        return await _run_with(setup, trials, should_stop, network)
 
 
-async def _run_with(setup: Setup, trials: list[Try], should_stop: Callable[[], bool], http: Any) -> list[Outcome]:
+async def _run_with(
+    setup: Setup, trials: list[Try], should_stop: Callable[[], bool], network: dict[str, Any]
+) -> list[Outcome]:
     around = Round(setup.chat, len(trials), should_stop)
-    tasks = [asyncio.ensure_future(_run_one(setup, around, place, trial, http)) for place, trial in enumerate(trials)]
+    tasks = [
+        asyncio.ensure_future(_run_one(setup, around, place, trial, network)) for place, trial in enumerate(trials)
+    ]
     watch = asyncio.ensure_future(_cancel_when(should_stop, tasks))
     try:
         return await asyncio.gather(*tasks)
@@ -167,9 +169,9 @@ async def _run_with(setup: Setup, trials: list[Try], should_stop: Callable[[], b
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run_one(setup: Setup, around: Round, place: int, trial: Try, http: Any) -> Outcome:
+async def _run_one(setup: Setup, around: Round, place: int, trial: Try, network: dict[str, Any]) -> Outcome:
     policy = TokenPolicy(setup, around, place, trial)
-    toolset = Toolset(setup.tools, item=trial.item, trace_id=trial.trace_id, limits=setup.limits, http=http)
+    toolset = Toolset(setup.tools, item=trial.item, trace_id=trial.trace_id, limits=setup.limits, **network)
     try:
         trajectory = await run_rollout(
             item=trial.item,

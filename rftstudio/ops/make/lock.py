@@ -26,6 +26,8 @@ if __name__ == "__main__":
     compile_("uv")
     compile_("base")
     compile_("dev", "-c", "base.txt")
+    compile_("mcp")
+    compile_("wasm")
     # Two passes, because only the resolver knows which libraries this torch brings along.
     first = compile_("train", to=".train-first-pass.txt")
     (REQUIREMENTS / ".train-first-pass.txt").unlink()

@@ -1,9 +1,7 @@
 """Tools of MCP servers through the official SDK: a real server over HTTP, and one as a program."""
 
 import asyncio
-import socket
 import sys
-import threading
 
 import pytest
 
@@ -12,6 +10,7 @@ from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.toolset import Toolset
 from jobs.agents.tools.types import Limits, ToolResult
 from rftstudio.core.outbound import async_httpx_client
+from tests.fakes.mcp_server import mcp_server
 
 pytest.importorskip("mcp")
 
@@ -30,30 +29,8 @@ server.run()
 
 @pytest.fixture(scope="module")
 def url():
-    import uvicorn
-    from mcp.server import MCPServer
-    from mcp.server.mcpserver.exceptions import ToolError
-
-    server = MCPServer("desk")
-
-    @server.tool()
-    def rate(good: str) -> str:
-        """The rate of a good."""
-        if good == "none":
-            raise ToolError("there is no such good")
-        return f"{good}: 4"
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), port=port, log_level="error"))
-    thread = threading.Thread(target=running.run, daemon=True)
-    thread.start()
-    while not running.started:
-        pass
-    yield f"http://127.0.0.1:{port}/mcp"
-    running.should_exit = True
-    thread.join(10)
+    with mcp_server() as address:
+        yield address
 
 
 def ask(config: dict, *calls: str, allowed=("127.0.0.1",), commands=frozenset(), name="rate") -> list[ToolResult]:

@@ -70,6 +70,12 @@ def test_readiness_of_a_good_baseline_is_ready():
         ("gaming", {"tricks_tried": 6, "tricks_passed": ["an empty answer"]}, WARN, "an empty answer"),
         ("iterated", {"versions_measured": 1}, WARN, "Only one version"),
         ("independent", {"other_graders": 0}, WARN, "gamed"),
+        ("budget", {}, OK, "no quota"),
+        ("budget", {"budget_left_usd": 5.0}, OK, "no price"),
+        ("budget", {"budget_left_usd": 0.0}, BLOCK, "Nothing is left"),
+        # 30 rollouts for $0.30 are a cent each; 200 train items × 8 make $16.
+        ("budget", {"budget_left_usd": 16.5, "metrics": {"cost_usd": 0.3, "cost_rollouts": 30}}, OK, "$0.0100 each"),
+        ("budget", {"budget_left_usd": 15.5, "metrics": {"cost_usd": 0.3, "cost_rollouts": 30}}, WARN, "stop before"),
     ],
 )
 def test_readiness_line_names_level_and_evidence(key, changes, level, words):

@@ -1,13 +1,16 @@
 """The recording gateway: wire shapes, retries, calls out of order, and 500 rollouts at once."""
 
+import io
 import json
+import queue
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
+from django.core.management import CommandError, call_command
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -16,6 +19,8 @@ from jobs.agents.models import AgentVersion
 from jobs.rollouts import gateway, gateway_loop
 from jobs.rollouts.models import GatewayCall, Rollout, Step
 from rftstudio.core.errors import NotAllowed, UserError
+from rftstudio.usage.models import UsageRecord
+from tests.fakes.mcp_server import mcp_server
 from tests.fakes.server import Reply, ToolServer
 
 
@@ -170,6 +175,15 @@ def test_failing_tool_is_a_5xx_and_run_again_on_the_retry(door, member):
     assert GatewayCall.objects.get().attempt == 2
 
 
+def test_tool_of_an_mcp_server_answers_through_the_gateway(door):
+    pytest.importorskip("mcp")
+    with mcp_server() as address:
+        spec = {"name": "lookup", "parameters": {}, "transport": "mcp", "config": {"url": address, "tool": "rate"}}
+        AgentVersion.objects.filter(pk=door.gateway.batch.agent_version_id).update(tools=[spec])
+        assert door.call(good="tea").json()["output"] == "tea: 4"
+        assert door.call(call_id="call_2", good="salt").json()["output"] == "salt: 4"
+
+
 def test_call_whose_worker_died_is_taken_over(door):
     door.call()
     GatewayCall.objects.update(state="running", result="", lease_until=timezone.now() - timedelta(seconds=1))
@@ -223,41 +237,143 @@ def test_gateway_by_a_viewer_or_without_a_grader_is_refused(viewer, member, batc
         gateway.gateway_open(actor=member, batch=batch)
 
 
+def test_sample_that_lists_the_last_turn_alone_leaves_the_others_where_they_came(door):
+    for call_id in "abc":
+        door.call(call_id=call_id, good=call_id)
+    door.grade(output_tools=[{"id": "c"}])
+    steps = Rollout.objects.get().steps.order_by("index")
+    assert [call["id"] for step in steps for call in step.tool_calls] == ["a", "b", "c"]
+
+
+def test_trace_without_a_grade_is_a_rollout_once_the_door_is_closed(door, member):
+    door.call(n=2)
+    assert not Rollout.objects.exists()
+    gateway.gateway_close(actor=member, gateway=door.gateway)
+    rollout = Rollout.objects.get()
+    assert (rollout.status, rollout.stop_reason, rollout.reward) == ("cancelled", "cancelled", None)
+    assert (rollout.item.key, rollout.tool_path, rollout.n_tool_calls) == ("item-2", "lookup", 1)
+    assert "never asked for a grade" in rollout.error
+
+
+def test_trace_whose_tool_failed_for_good_says_so(door, member):
+    spec = {"name": "lookup", "parameters": {}, "transport": "http", "config": {"server_url": "http://127.0.0.1:9/"}}
+    door.call()
+    AgentVersion.objects.filter(pk=door.gateway.batch.agent_version_id).update(tools=[spec])
+    assert door.call(call_id="call_2").status_code == 503
+    gateway.gateway_close(actor=member, gateway=door.gateway)
+    rollout = Rollout.objects.get()
+    assert (rollout.status, rollout.stop_reason, rollout.n_tool_calls) == ("failed", "tool_failed", 2)
+    assert "lookup" in rollout.error
+    last = rollout.steps.order_by("index").last().tool_calls[0]
+    assert (last["is_error"], last["notes"]) == (True, ["failed at try 1"])
+
+
+def test_silent_trace_is_given_up_and_its_late_grade_still_counts(door):
+    door.call()
+    assert gateway.traces_give_up() == 0
+    GatewayCall.objects.update(started_at=timezone.now() - gateway.SILENCE - timedelta(seconds=1))
+    assert gateway.traces_give_up() == 1
+    given_up = Rollout.objects.get()
+    assert (given_up.status, given_up.reward) == ("cancelled", None)
+    assert gateway.traces_give_up() == 0
+    assert door.grade().json() == {"score": 1.0}
+    rollout = Rollout.objects.get()
+    assert (rollout.pk, rollout.status, rollout.reward, rollout.error) == (given_up.pk, "done", 1.0, "")
+
+
+def test_judges_of_a_gateway_are_booked_once_a_grade(door, grader):
+    used = {"judge-mini": {"prompt_tokens": 900, "completion_tokens": 40}}
+    grader.answers = {"0": Grade(0.5, usage=used)}
+    door.call()
+    assert [door.grade().status_code for _ in range(3)] == [200] * 3
+    booked = UsageRecord.objects.filter(batch_source="ftjob-hosted").values_list("category", "unit", "quantity")
+    assert sorted(booked) == [("judge", "input_token", 900), ("judge", "output_token", 40)]
+
+
+def test_gateway_of_an_external_trainer_is_opened_and_closed_by_command(batch_of, member, grader, monkeypatch):
+    monkeypatch.setattr(gateway_loop, "grader_compiled", lambda version: grader)
+    gateway_loop._graders.clear()
+    parts = batch_of(kind="import", source="x", queue=False)
+    named = [f"--agent={parts.agent_version.public_id}", "--grader=exact", "--base=https://studio.example.com"]
+
+    def told(*options: str) -> dict:
+        out = io.StringIO()
+        call_command("gateway_open", "verl-7", f"--team={member.team.slug}", *options, stdout=out)
+        return json.loads(out.getvalue())
+
+    opened = told(*named)
+    assert told(*named) == opened
+    secret = opened["tool"].split("/")[-2]
+    batch = gateway.gateway_get(secret).batch
+    assert (batch.source, batch.policy_label) == ("gateway-verl-7", "verl-7")
+    body = {"sample": {"output_text": "0"}, "item": item(0), "trace_id": "t-1"}
+    path = opened["grader"].removeprefix("https://studio.example.com")
+    assert Client().post(path, json.dumps(body), content_type="application/json").json() == {"score": 1.0}
+    assert told("--close") == {"source": "gateway-verl-7", "rollouts": 1}
+    with pytest.raises(CommandError, match="was closed"):
+        told(*named)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (["--team=nowhere"], "no team with the slug nowhere"),
+        (["--base=https://x"], "needs --agent and --grader"),
+        ([], "--base"),
+        (["--close"], "There is no gateway verl-7"),
+        (["--base=https://x", "--agent=clerk", "--grader=exact"], "There is no agent clerk"),
+    ],
+)
+def test_gateway_command_says_what_is_missing(member, options, words):
+    team = [] if any(option.startswith("--team") for option in options) else [f"--team={member.team.slug}"]
+    with pytest.raises(CommandError, match=words):
+        call_command("gateway_open", "verl-7", *team, *options)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_storm_of_500_rollouts_loses_and_doubles_nothing(door, grader):
     """All start together; calls are repeated and shuffled, some arriving after the grade."""
     draw = random.Random(7)
-    barrier_open = threading.Event()
-    posts = []
+    posts: queue.SimpleQueue = queue.SimpleQueue()
+    shuffled = []
     for n in range(500):
         trace = f"trace_{n:04d}"
-        mine = [("call", trace, f"c{k}", n % 4) for k in range(2)] + [("grade", trace, "", n % 4)]
-        mine += [draw.choice(mine)]
+        mine = [("call", trace, f"c{k}", n % 4) for k in range(1 + n % 2)] + [("grade", trace, "", n % 4)]
+        mine += draw.sample(mine, n % 4 // 2)
         draw.shuffle(mine)
-        posts += mine
-    draw.shuffle(posts)
+        shuffled += mine
+    draw.shuffle(shuffled)
+    for post in shuffled:
+        posts.put(post)
     wrong: list = []
+    together = threading.Barrier(16)
 
     def send(post) -> None:
-        barrier_open.wait()
         what, trace, call_id, n = post
         for _ in range(4):  # the trainer's retries
             page = door.call(trace, call_id, f"g{n}", n) if what == "call" else door.grade(trace, str(n), n)
             if page.status_code == 200:
-                break
-        else:
-            wrong.append((post, page.status_code, page.content))
-        if connection.in_atomic_block is False:
+                return
+        wrong.append((post, page.status_code, page.content))
+
+    def send_all() -> None:
+        together.wait()
+        try:
+            while True:
+                send(posts.get_nowait())
+        except queue.Empty:
+            pass
+        finally:
             connections.close_all()
 
     with ThreadPoolExecutor(16) as pool:
-        sent = [pool.submit(send, post) for post in posts]
-        barrier_open.set()
-        for future in sent:
-            future.result()
+        for sent in [pool.submit(send_all) for _ in range(16)]:
+            sent.result()
     assert wrong == []
-    assert GatewayCall.objects.filter(state="done").count() == GatewayCall.objects.count() == 1500
+    assert GatewayCall.objects.filter(state="done").count() == GatewayCall.objects.count() == 1250
     assert Rollout.objects.count() == 500
-    assert set(Rollout.objects.values_list("reward", "n_tool_calls", "status")) == {(1.0, 2, "done")}
+    assert set(Rollout.objects.values_list("reward", "status")) == {(1.0, "done")}
+    calls = Rollout.objects.values_list("extra__trace", "n_tool_calls")
+    assert all(found == 1 + int(trace[-1]) % 2 for trace, found in calls)
     assert len(grader.graded) == len(set(grader.graded)) == 500
     assert Step.objects.filter(rollout__isnull=False, tool_calls=[]).count() == 500

@@ -45,8 +45,8 @@ BUILTINS: dict[str, Builtin] = {
         Builtin(
             "corpus",
             "Search documents",
-            "Full-text search over documents, best match first.",
-            '{"documents": [{"id": "C-1", "title": "…", "text": "…"}]}',
+            "Full-text search over uploaded documents, best match first; mode read answers with a whole one.",
+            '{"mode": "search", "limit": 5}',
             corpus.PARAMETERS,
             corpus.ready,
             corpus.config_problems,

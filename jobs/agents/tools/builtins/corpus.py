@@ -1,6 +1,7 @@
 """Built-in tool: full-text search over documents, ranked by BM25.
 
-Config: `documents` (a list of {id, title, text}) or `item_field` (where the item keeps such a list);
+Config: `documents` (a list of {id, title, text}), or `corpus` (the id of uploaded ones, which Studio puts into `documents`
+before a call), or `item_field` (where the item keeps such a list);
 `mode` is search (default) or read, which answers with one whole document by its id; `key` names the argument
 (default query or id); `limit` is how many matches are shown, `excerpt` how many characters of each.
 """
@@ -24,6 +25,8 @@ PARAMETERS: dict[str, Any] = {
 #: A run of letters and digits; scripts written without spaces count each character as a word.
 _WORD = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]|[^\W_\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]+")
 _K1, _B = 1.2, 0.75
+KEPT_INDEXES = 4
+_indexes: dict[str, "Index"] = {}
 
 
 def config_problems(config: dict[str, Any]) -> list[str]:
@@ -32,7 +35,11 @@ def config_problems(config: dict[str, Any]) -> list[str]:
     documents = config.get("documents")
     if documents is not None:
         return [] if isinstance(documents, list) and documents else ["The list of documents is empty."]
-    return [] if config.get("item_field") else ["Give documents, or name the item's field that holds them."]
+    return (
+        []
+        if config.get("item_field") or config.get("corpus")
+        else ["Upload documents, or name the item's field that holds them."]
+    )
 
 
 def words(text: str) -> list[str]:
@@ -80,13 +87,24 @@ def _document(row: Any, place: int) -> dict[str, str]:
 
 def ready(spec: ToolSpec, item: dict[str, Any]) -> Callable[[dict[str, Any]], str]:
     config = spec.config
-    if "documents" in config:
+    if config.get("corpus"):
+        index = _kept_index(str(config["corpus"]), config.get("documents"))
+    elif "documents" in config:
         index = spec.memo.get("index") or spec.memo.setdefault("index", build_index(config["documents"]))
     else:
         index = build_index(at_path(item, str(config.get("item_field", ""))))
     if config.get("mode") == "read":
         return lambda arguments: _read(index, str(arguments.get(config.get("key", "id"), "")))
     return lambda arguments: _search(index, config, str(arguments.get(config.get("key", "query"), "")))
+
+
+def _kept_index(corpus: str, documents: Any) -> Index:
+    """A corpus never changes, so its index is kept for the specs to come; the one made first makes room."""
+    if corpus not in _indexes:
+        while len(_indexes) >= KEPT_INDEXES:
+            _indexes.pop(next(iter(_indexes)), None)
+        _indexes[corpus] = build_index(documents)
+    return _indexes[corpus]
 
 
 def _read(index: Index, wanted: str) -> str:

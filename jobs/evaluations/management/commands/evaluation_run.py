@@ -21,7 +21,7 @@ from jobs.rollouts.models import Rollout
 from jobs.rollouts.services import rollouts_run, rollouts_sweep
 from rftstudio.core.errors import StudioError
 from rftstudio.teams.actor import system_actor
-from rftstudio.teams.models import Team
+from rftstudio.teams.naming import newest_version, team_named
 
 ENDED = {Evaluation.Status.SUCCEEDED, Evaluation.Status.FAILED, Evaluation.Status.CANCELLED}
 
@@ -55,14 +55,12 @@ class Command(BaseCommand):
 
     def order(self, options: dict[str, Any]) -> Evaluation:
         """The evaluation of this order: found if it was begun before, else started."""
-        team = Team.objects.filter(slug=options["team"]).first()
-        if team is None:
-            raise CommandError(f"There is no team with the slug {options['team']}.")
-        agent = newest(AgentVersion, team, "agent", options["agent"])
+        team = team_named(options["team"])
+        agent = newest_version(AgentVersion, team, "agent", options["agent"])
         parts = {
-            "dataset_version": newest(DatasetVersion, team, "dataset", options["dataset"], status="frozen"),
+            "dataset_version": newest_version(DatasetVersion, team, "dataset", options["dataset"], status="frozen"),
             "agent_version": agent,
-            "grader_version": newest(GraderVersion, team, "grader", options["grader"]),
+            "grader_version": newest_version(GraderVersion, team, "grader", options["grader"]),
             "split": options["split"],
             "samples_per_item": options["samples"],
             "max_items": options["max_items"],
@@ -111,18 +109,3 @@ class Command(BaseCommand):
             value = metrics.get(key)
             shown = "–" if value is None else f"{value:.4g}"
             self.stdout.write(f"  {metric.name:<18} {shown:>8}   {metric.formula}")
-
-
-def newest(model: type, team: Team, line: str, name: str, **more: Any):
-    """The version of that public id, or the newest one of the line with that slug or public id."""
-    rows = model.objects.filter(team=team, **more).select_related(line).order_by("-number")
-    found = (
-        rows.filter(public_id=name).first()
-        or rows.filter(**{f"{line}__public_id": name}).first()
-        or rows.filter(**{f"{line}__slug": name}).first()
-    )
-    if found is None:
-        raise CommandError(
-            f"There is no {line} {name} with a {'frozen' if more else 'published'} version in this team."
-        )
-    return found

@@ -52,6 +52,16 @@ class Command(BaseCommand):
         data = self.said("Dataset imported and frozen", lambda: walk.dataset_ready(actor))
         grader = self.said("Grader published", lambda: walk.grader_ready(actor))
         agent = self.said("Agent published", lambda: walk.agent_ready(actor, walk.model_ready(actor)))
+        rung = walk.evaluation_ready(
+            actor,
+            data=data,
+            agent=walk.first_version(agent),
+            grader=grader,
+            seed=seed,
+            policy_label="base model, first prompt",
+            max_items=walk.RUNG_ITEMS,
+        )
+        self.follow("Evaluation of the first prompt", walk.evaluation_progress(rung))
         baseline = walk.evaluation_ready(
             actor, data=data, agent=agent, grader=grader, seed=seed, policy_label="base model"
         )

@@ -8,10 +8,11 @@ import pytest
 
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import Limits
-from jobs.backends.trl import rounds
+from jobs.backends.trl import clients, rounds
 from jobs.backends.trl.control import Cancelled
 from jobs.rollouts.engine.types import PolicyReply, ToolResult
 from jobs.rollouts.policies.generation import Generation, Stopped
+from tests.fakes.mcp_server import mcp_server
 
 TABLE = ToolSpec("lookup", config={"builtin": "table", "item_field": "schedule", "key": "good"})
 CALL = '{"good":"tea"}'
@@ -57,10 +58,10 @@ class ScriptedChat:
         )
 
 
-def run(chat, count=1, *, limits=None, stop=lambda: False, **setup):
+def run(chat, count=1, *, limits=None, stop=lambda: False, tool=TABLE, **setup):
     made = rounds.Setup(
         chat=chat,
-        tools=[TABLE],
+        tools=[tool],
         limits=limits or Limits(),
         system_prompt="",
         temperature=1.0,
@@ -165,3 +166,23 @@ def test_fault_of_the_model_fails_the_run_and_not_its_rollouts():
 
     with pytest.raises(FloatingPointError):
         run(Broken("12"), 3)
+
+
+def test_tool_of_an_mcp_server_answers_in_the_trainer_too(monkeypatch):
+    pytest.importorskip("mcp")
+    monkeypatch.setenv("STUDIO_ALLOWED_PRIVATE_HOSTS", "127.0.0.1")
+    with mcp_server() as address:
+        lookup = ToolSpec("lookup", transport="mcp", config={"url": address, "tool": "rate"})
+        outcomes = run(ScriptedChat(f"call:{CALL}", "12"), 3, tool=lookup, limits=Limits(tool_seconds=20))
+    answers = [call.result for outcome in outcomes for call in outcome.trajectory.tool_calls]
+    assert answers == ["tea: 4"] * 3
+
+
+def test_mcp_programs_run_in_the_trainer_only_where_the_operator_allows_them(monkeypatch):
+    monkeypatch.setenv("STUDIO_MCP_COMMANDS", " a , b,")
+    assert clients.mcp_commands() == {"a", "b"}
+    monkeypatch.delenv("STUDIO_MCP_COMMANDS")
+    lookup = ToolSpec("lookup", transport="mcp", config={"command": "/bin/true"})
+    ended = run(ScriptedChat(f"call:{CALL}", "12"), tool=lookup, limits=Limits(tool_retries=0))[0].trajectory
+    assert ended.stop_reason == "tool_failed"
+    assert "STUDIO_MCP_COMMANDS" in ended.error
