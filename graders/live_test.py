@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graders.pages import Editor
-from graders.sample_sources import StoredSample, item_at, stored_samples
+from graders.sample_sources import StoredSample, example_samples, item_at, stored_samples
 from graders.samples import sample_from
 from graders.trials import trial_run
 from graders.validation import is_costly
@@ -24,7 +24,11 @@ def live_test_context(
     team = editor.grader.team
     position = _position(data)
     found: dict[str, Any] = {"position": position, "answer": data.get("answer", ""), "calls": data.get("calls", "")}
-    found["recent"] = stored_samples(team=team, version=editor.choice.version, limit=RECENT)
+    found["recent"] = (
+        example_samples(editor.grader.started_from)
+        if editor.choice.is_examples
+        else stored_samples(team=team, version=editor.choice.version, limit=RECENT)
+    )
     stored = _stored(team, data, found["recent"])
     if stored:
         item, sample, found["rollout"] = stored.item, stored.sample, stored.id
@@ -77,4 +81,7 @@ def _stored(team: Team, data: Mapping[str, str], recent: list[StoredSample]) -> 
     asked = data.get("rollout")
     if asked is None and "answer" not in data:
         return recent[0] if recent else None
-    return next(iter(stored_samples(team=team, rollout=asked)), None) if asked else None
+    examples = {each.id: each for each in recent if each.is_example}
+    if not asked or asked in examples:
+        return examples.get(asked or "")
+    return next(iter(stored_samples(team=team, rollout=asked)), None)

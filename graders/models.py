@@ -13,6 +13,9 @@ class Grader(TeamOwned):
     name = models.CharField(max_length=120)
     slug = models.SlugField(max_length=120)
     draft = OrderedJSONField(default=dict, blank=True, help_text="The recipe being edited, in the wire format.")
+    started_from = models.CharField(
+        max_length=64, blank=True, help_text="Key of the starting point, whose rows the live test offers."
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "slug"], name="grader_slug_once_per_team")]

@@ -14,7 +14,7 @@ from graders.kinds.registry import KINDS
 from graders.models import Grader, GraderVersion
 from graders.network import judge_names
 from graders.recipe_files import is_same_recipe
-from graders.sample_sources import Choice, version_choices, version_chosen
+from graders.sample_sources import EXAMPLES, Choice, examples_chosen, version_choices, version_chosen
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
 from graders.types import Problem
@@ -51,10 +51,15 @@ class Editor:
 
 def editor_of(grader: Grader, config: Any, *, dataset: str = "") -> Editor:
     """Check a recipe against its own rules and the chosen dataset's fields."""
-    choice = version_chosen(team=grader.team, public_id=dataset)
+    newest = grader_version_newest(grader=grader)
+    # A fresh grader is first tried on the rows it came with; a dataset is chosen when there is one to train on.
+    on_examples = grader.started_from and (dataset == EXAMPLES or (not dataset and newest is None))
+    choice = (
+        examples_chosen(grader.started_from) if on_examples else version_chosen(team=grader.team, public_id=dataset)
+    )
     problems = grader_problems(config, fields=choice.fields or None)
     problems += judge_problems(config, judge_names(grader.team))
-    editor = Editor(grader, config, choice, problems, newest=grader_version_newest(grader=grader))
+    editor = Editor(grader, config, choice, problems, newest=newest)
     editor.node = node_of(shown_config(config) if isinstance(config, dict) else config, problems)
     editor.node.name = editor.node.name or grader.name
     return editor
@@ -100,7 +105,7 @@ def editor_context(request: HttpRequest, editor: Editor, tab: str) -> dict[str, 
         "version": editor.choice.version,
         "versions": version_choices(team=grader.team),
         "tabs": tabs_of(request.actor.team.slug, editor, tab),
-        "dataset": editor.choice.version.public_id if editor.choice.version else "",
+        "dataset": dataset_of(editor),
     }
 
 
@@ -112,7 +117,7 @@ def _as_published(grader: Grader) -> Any:
 def tabs_of(team: str, editor: Editor, at: str) -> list[dict[str, Any]]:
     """Links with their own addresses; the form carries the number of problems."""
     public_id = editor.grader.public_id
-    query = f"?dataset={editor.choice.version.public_id}" if editor.choice.version else ""
+    query = f"?dataset={dataset_of(editor)}" if dataset_of(editor) else ""
     named = [
         ("detail", "Form", None, len(editor.errors)),
         ("json", "JSON", None, 0),
@@ -131,6 +136,13 @@ def tabs_of(team: str, editor: Editor, at: str) -> list[dict[str, Any]]:
         }
         for key, label, count, problems in named
     ]
+
+
+def dataset_of(editor: Editor) -> str:
+    """The choice of a dataset as addresses carry it."""
+    if editor.choice.is_examples:
+        return EXAMPLES
+    return editor.choice.version.public_id if editor.choice.version else ""
 
 
 def chips_of(choice: Choice) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ from datasets.models import DatasetVersion, Item
 from datasets.selectors import item_list
 from graders.recipe_files import fields_of
 from graders.samples import sample_from
+from graders.starting import starting_points
 from graders.types import Sample
 from rftstudio.teams.models import Team
 
@@ -32,6 +33,11 @@ class StoredSample:
     grader_version: str = ""
     label: float | None = None
     url: str = ""
+    wanted: float | None = None  # of an example: the reward that its starting point gives it
+
+    @property
+    def is_example(self) -> bool:
+        return self.wanted is not None
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Choice:
 
     version: DatasetVersion | None
     fields: dict[str, dict[str, int]] = field(default_factory=dict)
+    is_examples: bool = False  # the rows of the starting point, in place of a dataset
 
 
 def stored_samples(
@@ -59,9 +66,29 @@ def stored_samples(
     return source(team=team, version=version, limit=limit, rollout=rollout, rollouts=rollouts, items=items)
 
 
+def example_samples(started_from: str) -> list[StoredSample]:
+    """The rows that came with a grader's starting point, so that it can be tried before there is any dataset."""
+    point = starting_points().get(started_from)
+    return [
+        StoredSample(
+            f"example-{number}", f"example {number}", row["item"], sample_from(row["sample"]), wanted=row["reward"]
+        )
+        for number, row in enumerate(point.rows if point else [], 1)
+    ]
+
+
 def version_choices(*, team: Team, limit: int = 30) -> list[DatasetVersion]:
     rows = DatasetVersion.objects.filter(team=team, item_count__gt=0).select_related("dataset")
     return list(rows.order_by("-pk")[:limit])
+
+
+#: What the choice of a dataset says when it is none: the rows of the starting point.
+EXAMPLES = "examples"
+
+
+def examples_chosen(started_from: str) -> Choice:
+    """The starting point's own rows as what a recipe is checked against."""
+    return Choice(None, fields_of(sample.item for sample in example_samples(started_from)), is_examples=True)
 
 
 def version_chosen(*, team: Team, public_id: str = "") -> Choice:

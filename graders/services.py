@@ -40,11 +40,12 @@ class GraderRefused(UserError):
 
 
 @transaction.atomic
-def grader_create(*, actor: Actor, name: str, config: dict[str, Any]) -> Grader:
-    """Start a grader with a draft, which may still have problems."""
+def grader_create(*, actor: Actor, name: str, config: dict[str, Any], started_from: str = "") -> Grader:
+    """Start a grader with a draft, which may still have problems. `started_from` names its starting point."""
     check_can(actor, Permission.GRADER_EDIT, team=actor.team)
     name = _checked_name(name)
     grader = Grader(team=actor.team, name=name, slug=slugify(name)[:120] or "grader", created_by=actor.user)
+    grader.started_from = started_from
     grader.draft = seal_config(_checked_recipe({"name": name, **config}))
     try:
         with transaction.atomic():

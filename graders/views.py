@@ -48,6 +48,7 @@ class NewGraderForm(forms.Form):
                 data["name"] = data.get("name") or str(config.get("name") or "")
         else:
             data["config"], title = _start_of(data.get("start", ""))
+            data["started_from"] = data["start"] if data.get("start") in starting_points() else ""
             data["name"] = data.get("name") or title
         if not data.get("name") and not self.errors:
             self.add_error("name", "Say what it rewards.")
@@ -88,7 +89,10 @@ def grader_new(request: TeamRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
             grader = services.grader_create(
-                actor=request.actor, name=form.cleaned_data["name"], config=form.cleaned_data["config"]
+                actor=request.actor,
+                name=form.cleaned_data["name"],
+                config=form.cleaned_data["config"],
+                started_from=form.cleaned_data.get("started_from", ""),
             )
             return redirect_to(request, _url(request, grader))
     context = {"form": form, "points": list(starting_points().values()), "kinds": KINDS.values()}

@@ -16,7 +16,7 @@ from graders.labels import labelled_samples, questions
 from graders.live_test import live_test_context
 from graders.models import Grader
 from graders.pages import Editor, editor_context, editor_of
-from graders.sample_sources import StoredSample, field_samples, item_at, stored_samples
+from graders.sample_sources import StoredSample, example_samples, field_samples, item_at, stored_samples
 from graders.secrets import seal_config
 from graders.selectors import grader_get
 from graders.services import draft_compiled
@@ -73,7 +73,11 @@ def grader_samples(request: TeamRequest, public_id: str) -> HttpResponse:
     grader = grader_get(team=request.actor.team, public_id=public_id)
     editor = editor_of(grader, _posted(request, grader), dataset=request.POST.get("dataset", ""))
     context = editor_context(request, editor, "detail")
-    context["samples"] = stored_samples(team=grader.team, version=editor.choice.version, limit=BESIDE)
+    context["samples"] = (
+        []
+        if editor.choice.is_examples
+        else stored_samples(team=grader.team, version=editor.choice.version, limit=BESIDE)
+    )
     costly = is_costly(editor.config)
     if editor.is_valid and context["samples"] and (not costly or request.POST.get("run")):
         if costly:
@@ -135,6 +139,8 @@ def _is_asked(request: TeamRequest, editor: Editor) -> bool:
 
 def _samples(editor: Editor, source: str, size: int) -> list[StoredSample]:
     team, version = editor.grader.team, editor.choice.version
+    if editor.choice.is_examples:
+        return example_samples(editor.grader.started_from)
     if source == "rollouts":
         return stored_samples(team=team, version=version, limit=size)
     if version is None:

@@ -289,6 +289,21 @@ def test_header_values_never_reach_a_page(client_of, member):
     assert Grader.objects.get().draft["headers"] == grader.draft["headers"]
 
 
+def test_starting_point_is_tried_on_its_own_rows_at_once(client_of, member, version):
+    client = client_of(member)
+    client.post(reverse("graders:grader-new", args=[member.team.slug]), {"start": "genetics_variants"})
+    grader = Grader.objects.get(started_from="genetics_variants")
+    page = client.get(url(grader)).content.decode()
+    assert '<option value="examples" selected>' in page
+    assert "example 2 · should give 0.50" in page
+    assert 'figure-big">1.00<' in page
+    second = form_of(client, grader) | {"rollout": "example-2", "dataset": "examples"}
+    shown = client.post(url(grader, "test"), second).content.decode()
+    assert 'figure-big">0.50<' in shown
+    other = client.get(url(grader) + f"?dataset={version.public_id}").content.decode()
+    assert "should give" not in other
+
+
 def test_part_that_is_moved_stays_where_it_was_put(client_of, member):
     exact = {"type": "string_check", "operation": "eq", "input": "{{ sample.output_text }}", "reference": "a"}
     parts = {"one": {**exact, "name": "one"}, "two": {**exact, "name": "two"}}
