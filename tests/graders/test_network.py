@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from graders.clients import Unreachable
+from graders.clients import GraderClients, Unreachable
+from graders.grading import compile_grader
 from graders.network import GuardedHttp
 from graders.selectors import grader_judges, grader_wire_config
 from graders.services import grader_compiled, grader_create, grader_version_publish
@@ -38,6 +39,41 @@ def test_endpoint_grader_speaks_real_http_and_sends_its_header(member, settings)
     assert grade.reward == 0.25
     assert server.requests[0].headers["x-key"] == "s3cret"
     assert json.loads(server.requests[0].body)["trace_id"] == "trace_9"
+
+
+@pytest.mark.parametrize(
+    "script, reward, said, tries",
+    [
+        ([Reply(500)] * 3, 0.25, "", 4),
+        ([Reply(503)] * 4, None, "it answered 503", 4),
+        ([Reply(429)] * 2, 0.25, "", 3),
+        ([Reply(cut=True)] * 2, 0.25, "", 3),
+        ([Reply(cut=True)] * 4, None, "no answer", 4),
+        ([Reply(404)], None, "it answered 404", 1),
+        ([Reply.of({"score": 1}, 422)], None, "it answered 422", 1),
+        ([Reply(200, b"{broken")], None, "is not JSON", 1),
+        ([Reply.of({"score": "high"})], None, "no number", 1),
+        ([Reply(200, b'{"score": NaN}')], None, "no number", 1),
+        ([Reply(200, b'{"score": 0.1, "score": 0.9}')], 0.9, "", 1),
+        ([Reply(200, b'{"score": 1, "pad": "' + b"x" * (1 << 20) + b'"}')], None, "longer than 1 MB", 1),
+        ([Reply.of({"score": 1}, seconds=1.0)], 0.25, "", 2),  # given up at the limit, asked again
+        ([Reply.of({"score": 1}, seconds=1.0)] * 4, None, "no answer within", 4),
+    ],
+)
+def test_server_written_for_the_hosted_service_misbehaves(monkeypatch, script, reward, said, tries):
+    """Each outcome of the reference's limits, over real HTTP; its pauses between tries are not slept."""
+    monkeypatch.setattr("graders.kinds.endpoint.SECONDS", 0.2)
+    todo = list(script)
+    clients = GraderClients(http=GuardedHttp(frozenset({"127.0.0.1"})), sleep=lambda seconds: None)
+    with HttpServer(lambda request: todo.pop(0) if todo else Reply.of({"score": 0.25})) as server:
+        config = {"type": "endpoint", "url": f"{server.url}/score", "headers": {"X-Key": "CANARY"}}
+        grade = compile_grader(config, clients).grade({"a": 1}, Sample(output_text="x"), "trace_9")
+        assert len(server.requests) == tries
+        assert len({request.body for request in server.requests}) == 1
+    assert grade.reward == reward
+    assert said in grade.details
+    assert bool(grade.errors) == (reward is None)
+    assert "CANARY" not in json.dumps(grade.as_dict())
 
 
 def test_redirect_to_a_private_host_is_not_followed(member, settings):
