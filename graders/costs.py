@@ -8,7 +8,7 @@ from django.utils import timezone
 from graders.types import Grade
 from rftstudio.core.ids import new_id
 from rftstudio.teams.models import Team
-from rftstudio.usage.models import Unit
+from rftstudio.usage.models import Category, Unit
 from rftstudio.usage.services import Usage, usage_record_many
 
 
@@ -21,7 +21,7 @@ def judging_record(*, team: Team, grades: Iterable[Grade], source: str) -> Decim
                 used[unit, model] = used.get((unit, model), 0) + counts.get(key, 0)
     now, key = timezone.now(), new_id("gtest-")
     usages = [
-        Usage(f"{key}:{model}:{unit}"[:150], unit, model, count, now, source)
+        Usage(f"{key}:{model}:{unit}"[:150], unit, model, count, now, source, Category.JUDGE)
         for (unit, model), count in used.items()
         if count
     ]

@@ -1,5 +1,6 @@
 """The network that a team's graders get: Studio's guarded HTTP client and the team's own models."""
 
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -24,10 +25,10 @@ class GuardedHttp:
 
         try:
             with _client(self.allowed).stream("POST", url, headers=headers, content=body, timeout=seconds) as answer:
-                return HttpAnswer(answer.status_code, _read(answer), dict(answer.headers))
+                return HttpAnswer(answer.status_code, _read(answer, time.monotonic() + seconds), dict(answer.headers))
         except AddressRefused as exc:
             raise Unreachable(exc.message, may_heal=False) from exc
-        except httpx2.TimeoutException as exc:
+        except (httpx2.TimeoutException, TimeoutError) as exc:
             raise Unreachable(f"no answer within {seconds:g} s") from exc
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as exc:
             if isinstance(exc.__cause__, AddressRefused):
@@ -41,10 +42,13 @@ def _client(allowed: frozenset[str]) -> Any:
     return sync_client(allowed=allowed)
 
 
-def _read(answer: Any) -> bytes:
+def _read(answer: Any, deadline: float) -> bytes:
+    """The body up to the limit. A server that trickles is given up too: the client's own limit is for one read."""
     body = bytearray()
     for chunk in answer.iter_bytes():
         body += chunk
+        if time.monotonic() > deadline:
+            raise TimeoutError
         if len(body) > MAX_BYTES:
             break
     return bytes(body)

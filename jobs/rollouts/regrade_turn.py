@@ -22,7 +22,7 @@ from jobs.rollouts import regrade
 from jobs.rollouts import regrade_selectors as selectors
 from jobs.rollouts.models import RegradeResult, RegradeRun
 from jobs.rollouts.stored import stored_sample
-from rftstudio.usage.models import Unit
+from rftstudio.usage.models import Category, Unit
 from rftstudio.usage.selectors import spend_stop_reason
 from rftstudio.usage.services import Usage, usage_record_many
 
@@ -144,7 +144,7 @@ class _Turn:
                 (Unit.OUTPUT_TOKEN, "out", used.get("completion_tokens", 0)),
             ):
                 if count:
-                    found.append(Usage(f"{key}:{end}", unit, model, count, now, run_id))
+                    found.append(Usage(f"{key}:{end}", unit, model, count, now, run_id, Category.JUDGE))
         return found
 
     def _renew(self) -> None:

@@ -1,6 +1,10 @@
 """The team's own network: guarded addresses, its own models, real HTTP."""
 
 import json
+import socket
+import threading
+import time
+from contextlib import suppress
 
 import pytest
 
@@ -74,6 +78,26 @@ def test_server_written_for_the_hosted_service_misbehaves(monkeypatch, script, r
     assert said in grade.details
     assert bool(grade.errors) == (reward is None)
     assert "CANARY" not in json.dumps(grade.as_dict())
+
+
+def test_server_that_trickles_is_given_up_at_the_limit():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def trickle() -> None:
+            connection, _ = listening.accept()
+            with connection, suppress(OSError):
+                connection.recv(65_536)
+                connection.sendall(b"HTTP/1.1 200 x\r\nContent-Length: 1000\r\n\r\n")
+                while True:
+                    connection.sendall(b" ")
+                    time.sleep(0.02)
+
+        thread = threading.Thread(target=trickle, daemon=True)
+        thread.start()
+        address = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        with pytest.raises(Unreachable, match="no answer within"):
+            GuardedHttp(frozenset({"127.0.0.1"})).post(address, headers={}, body=b"{}", seconds=0.3)
+        thread.join(5)
 
 
 def test_redirect_to_a_private_host_is_not_followed(member, settings):
