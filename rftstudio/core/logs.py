@@ -17,6 +17,7 @@ SECRET_VALUES = re.compile(
     r"|\bsk-[\w-]{16,}"  # the reference's
     r"|(?i:\bbearer\s+)[\w.~+/=-]{8,}"
     r"|(?<=://)[^\s/@:]*:[^\s/@]+(?=@)"  # user:password in an address
+    r"|(?<=/invitations/)[\w-]{20,}|(?<=/gateway/)[\w-]{16,}|(?<=/password/)[\w-]+/[\w-]{8,}"  # addresses that are a right
 )
 REMOVED = "[removed]"
 

@@ -55,6 +55,9 @@ def test_exception_is_one_line_and_clean(json_lines):
         {"event": "sent Authorization: Bearer abcdefgh12345678"},
         {"event": "used sk-abcdefghijklmnopqrstuvwx"},
         {"url": "redis://:hunter2@host/0"},
+        {"event": "Internal Server Error: /invitations/abcdefgh12345678901234/"},
+        {"event": "Not Found: /gateway/abcdefgh12345678/tool"},
+        {"event": "Bad Request: /password/MQ/abcdefgh12345678/"},
     ],
 )
 def test_redact_removes(event):
