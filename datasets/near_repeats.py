@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from datasketch import MinHash, MinHashLSH
-
 THRESHOLD = 0.85
 PERMUTATIONS = 64
 MAX_ITEMS = 20_000
@@ -15,6 +13,8 @@ _WORDS = re.compile(r"\w+")
 
 def near_pairs(questions: Iterable[tuple[Any, str]]) -> list[tuple[Any, Any, float]]:
     """`(id, text)` → pairs of ids with their estimated likeness (Jaccard), best first; equal texts are not pairs."""
+    from datasketch import MinHash, MinHashLSH  # brings scipy along, which no process should load at its start
+
     index = MinHashLSH(threshold=THRESHOLD, num_perm=PERMUTATIONS)
     kept: dict[Any, tuple[MinHash, str]] = {}
     pairs: list[tuple[Any, Any, float]] = []

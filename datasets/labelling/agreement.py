@@ -1,5 +1,6 @@
 """Agreement between people: Krippendorff's alpha (nltk) and Cohen's kappa (scikit-learn), with 90 % intervals by bootstrap.
-Portable. A number that the labels cannot carry is None, never 0 or 1."""
+Portable. A number that the labels cannot carry is None, never 0 or 1. Both libraries are imported where they are used: every
+process of Studio would else load scipy and pandas at its start, seconds and a hundred megabytes each."""
 
 import random
 import warnings
@@ -7,10 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 from itertools import combinations
 from typing import Any
-
-from nltk.metrics.agreement import AnnotationTask
-from nltk.metrics.distance import binary_distance, interval_distance, masi_distance
-from sklearn.metrics import cohen_kappa_score
 
 from datasets.labelling.schema import COMPARED, comparable
 
@@ -39,6 +36,8 @@ def _field_agreement(field: dict[str, Any], labels: list[tuple[str, Hashable, di
 
 
 def _distance(kind: str) -> Callable[[Any, Any], float]:
+    from nltk.metrics.distance import binary_distance, interval_distance, masi_distance
+
     return {"score": interval_distance, "tags": masi_distance}.get(kind, binary_distance)
 
 
@@ -54,13 +53,16 @@ def alpha_of(triples: Triples, distance: Callable[[Any, Any], float]) -> float |
     """Krippendorff's alpha; None when nothing varies, because then chance agreement is undefined."""
     if len({value for _, _, value in triples}) < 2:
         return None
+    from nltk.metrics.agreement import AnnotationTask
+
     return float(AnnotationTask(triples, distance=distance).alpha())
 
 
 def alpha_with_interval(
-    triples: Triples, distance: Callable[[Any, Any], float] = binary_distance, seed: int = 0
+    triples: Triples, distance: Callable[[Any, Any], float] | None = None, seed: int = 0
 ) -> tuple[float | None, float | None, float | None, int]:
     """Alpha, the ends of its 90 % interval, and on how many entries it rests. Entries are resampled whole."""
+    distance = distance or _distance("choice")
     groups = by_entry(triples)
     entries = list(groups)[:MAX_ITEMS]
     kept = [triple for entry in entries for triple in groups[entry]]
@@ -110,6 +112,8 @@ def kappa_of(one: list[Any], two: list[Any]) -> float | None:
     """Cohen's kappa; None when both gave one and the same answer throughout."""
     if len({*one, *two}) < 2:
         return None
+    from sklearn.metrics import cohen_kappa_score
+
     codes = {value: code for code, value in enumerate(dict.fromkeys([*one, *two]))}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
