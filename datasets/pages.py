@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Min, OuterRef, Subquery
 
+from datasets.item_search import items_found
 from datasets.models import Dataset, DatasetVersion, Item, LineProblem
 from datasets.repairs import ITEM_FIXES, LINE_FIXES, fix_title
 from datasets.row_checks import FAULTS
@@ -12,51 +13,47 @@ from datasets.row_stats import LENGTH_EDGES
 from rftstudio.teams.models import Team
 
 PAGE = 50
-SEARCH_WINDOW = 20_000
 SHOWN_LINES = 12
 
 
 @dataclass
 class ItemPage:
-    """One keyset page of items. `looked_until` is set when a search stopped before the end."""
+    """One keyset page of items. Cursors are positions, or ids in a search, whose index is ordered by them."""
 
     items: list[Item]
-    first: int = 0
     after: int | None = None
     before: int | None = None
-    looked_until: int | None = None
 
 
 def item_page(
-    rows: QuerySet[Item], *, after: int | None = None, before: int | None = None, search: str = ""
-) -> ItemPage:
-    """The items behind `after` or ahead of `before` in the order of position, without counting them."""
-    start = after if after is not None else -1
-    stop = start + SEARCH_WINDOW if search and before is None else None
-    if before is not None:
-        found = list(rows.filter(position__lt=before).order_by("-position")[: PAGE + 1])
-        more, items = len(found) > PAGE, found[:PAGE][::-1]
-        return ItemPage(items, after=items[-1].position if items else None, before=items[0].position if more else None)
-    rows = rows.filter(position__gt=start)
-    if stop is not None:
-        rows = rows.filter(position__lte=stop)
-    found = list(rows.order_by("position")[: PAGE + 1])
-    items, more = found[:PAGE], len(found) > PAGE
-    page = ItemPage(items, after=items[-1].position if more else None)
-    page.before = items[0].position if items and start >= 0 else None
-    if stop is not None and not more:
-        page.looked_until = stop
-    return page
-
-
-def item_filter(rows: QuerySet[Item], *, split: str = "", problem: str = "", search: str = "") -> QuerySet[Item]:
-    if split:
-        rows = rows.filter(split=split)
-    if problem:
-        rows = rows.filter(problem=problem)
+    version: DatasetVersion, *, split: str = "", problem: str = "", search: str = "",
+    after: int | None = None, before: int | None = None,
+) -> ItemPage:  # fmt: skip
+    """The items behind `after` or ahead of `before`, without counting them."""
+    filters = {name: value for name, value in (("split", split), ("problem", problem)) if value}
     if search:
-        rows = rows.filter(Q(raw__icontains=search) | Q(key__iexact=search) | Q(title__icontains=search))
-    return rows
+        ids = items_found(version, search, after=after, before=before, limit=PAGE + 1, **filters)
+        rows = Item.objects.in_bulk(ids)
+        found = [rows[pk] for pk in ids if pk in rows]
+    else:
+        items = Item.objects.filter(version=version, **filters)
+        if before is not None:
+            items = items.filter(position__lt=before).order_by("-position")
+        else:
+            items = items.filter(position__gt=-1 if after is None else after).order_by("position")
+        found = list(items[: PAGE + 1])
+    more, shown = len(found) > PAGE, found[:PAGE]
+    place = "pk" if search else "position"
+    if before is not None:
+        shown.reverse()
+        return ItemPage(shown, *(_ends(shown, place, True, more)))
+    return ItemPage(shown, *_ends(shown, place, more, after is not None))
+
+
+def _ends(items: list[Item], place: str, has_after: bool, has_before: bool) -> tuple[int | None, int | None]:
+    """The cursors behind the last and ahead of the first item."""
+    after = getattr(items[-1], place) if items and has_after else None
+    return after, getattr(items[0], place) if items and has_before else None
 
 
 @dataclass(frozen=True)

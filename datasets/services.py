@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -22,6 +23,7 @@ from datasets.row_checks import question_of
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
+from datasets.words import item_words
 from rftstudio.core.errors import Conflict, NotFound, QuotaExceeded, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -32,6 +34,7 @@ from rftstudio.usage.services import check_storage
 
 MAX_FILE_BYTES = 4 * 1024**3
 SILENT_AFTER = timedelta(seconds=60)
+COPIED_AT_ONCE = 1000
 
 
 class _Hashed:
@@ -383,13 +386,10 @@ def dataset_version_copy(*, actor: Actor, version: DatasetVersion) -> DatasetVer
     Dataset.objects.select_for_update().get(pk=version.dataset_id)
     made = version_start(actor=actor, dataset=version.dataset)
     names = [name for name in ITEM_COLUMNS if name != "version_id"]
-    batch: list[tuple] = []
-    for row in Item.objects.filter(version=version).order_by("position").values_list(*names).iterator(chunk_size=2000):
-        batch.append((made.pk, *row))
-        if len(batch) == 2000:
-            items_insert(batch)
-            batch = []
-    items_insert(batch)
+    items = Item.objects.filter(version=version).order_by("position").iterator(chunk_size=COPIED_AT_ONCE)
+    while batch := list(islice(items, COPIED_AT_ONCE)):
+        rows = [(made.pk, *(getattr(item, name) for name in names)) for item in batch]
+        items_insert(rows, [item_words(item.key, item.data) for item in batch])
     made.grew_from = version
     for name in ("item_count", "content_hash", "stats"):
         setattr(made, name, getattr(version, name))

@@ -211,10 +211,9 @@ def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str)
 def _items_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
     values = FilterForm(request.GET).values()
     split, problem, search = values["split"] or "", values["problem"] or "", (values["q"] or "").strip()
-    rows = pages.item_filter(
-        selectors.item_list(team=version.team, version=version), split=split, problem=problem, search=search
+    page = pages.item_page(
+        version, split=split, problem=problem, search=search, after=values["after"], before=values["before"]
     )
-    page = pages.item_page(rows, after=values["after"], before=values["before"], search=search)
     for item in page.items:
         item.reference = _short(item)
     return {
