@@ -201,4 +201,4 @@ class LineProblem(models.Model):
         indexes = [models.Index(fields=["version", "state", "code", "line"])]
 
 
-from datasets.label_models import Label, LabelEntry, LabelEvent, LabelTask, StepLabel  # noqa: E402, F401 one app's tables
+from datasets.label_models import Label, LabelEntry, LabelEvent, LabelTask  # noqa: E402, F401 one app's tables

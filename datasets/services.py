@@ -399,6 +399,16 @@ def dataset_version_copy(*, actor: Actor, version: DatasetVersion) -> DatasetVer
     return made
 
 
+@transaction.atomic
+def dataset_draft(*, actor: Actor, dataset: Dataset) -> DatasetVersion:
+    """The version that may grow: the newest draft, a copy of a newest frozen one, else an empty one."""
+    check_can(actor, Permission.DATASET_EDIT, team=dataset.team)
+    newest = dataset.versions.exclude(status=DatasetVersion.Status.FAILED).order_by("-number").first()
+    if newest is None:
+        return version_start(actor=actor, dataset=dataset)
+    return newest if newest.status == DatasetVersion.Status.DRAFT else dataset_version_copy(actor=actor, version=newest)
+
+
 def version_recount(*, version_id: int) -> None:
     """Statistics of a draft from its items, after a change of a large one."""
     version = DatasetVersion.objects.get(pk=version_id)

@@ -171,6 +171,7 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "rollouts:rollout-histograms": see(),
     "rollouts:tool-panel": see("tool"),
     "rollouts:rollout-ask": form(P.DATASET_EDIT),
+    "rollouts:rollout-items": form(P.DATASET_EDIT),
     "rollouts:regrade-panel": see("grader"),
     "rollouts:regrade-new": form(P.EVALUATION_RUN, "grader_version"),
     "rollouts:regrade-detail": see("regrade"),
