@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets import showing
 from datasets.labelling.schema import STEP_MARKS
-from datasets.models import Label, LabelEntry
+from datasets.models import Label, LabelEntry, LabelTask
 from datasets.row_checks import REFERENCE_NAMES
 
 
@@ -22,13 +22,12 @@ class EntryShown:
 
 
 def entry_shown(entry: LabelEntry) -> EntryShown:
-    value = dict(entry.item.data if entry.item else entry.content)
-    written = {field["name"] for field in entry.task.fields}
+    value, steps, answer = dict(entry.item.data if entry.item else entry.content), [], ""
+    if not entry.item:  # a rollout: what it did and answered is what is judged, whatever the form's fields are called
+        steps, answer = value.pop("steps", []), str(value.pop("answer", "") or "")
     if not entry.task.shows_reference:
+        written = {field["name"] for field in entry.task.fields}
         value = {name: inner for name, inner in value.items() if name not in REFERENCE_NAMES and name not in written}
-    steps, answer = value.pop("steps", []) if not entry.item else [], ""
-    if not entry.item:
-        answer = str(value.pop("answer", "") or "")
     title = entry.item.key if entry.item else entry.subject
     return EntryShown(
         title, showing.messages_shown(value), showing.fields_shown(value),
@@ -46,6 +45,15 @@ def form_fields(
 ) -> list[dict[str, Any]]:
     """The form's fields with the present answers, ready for the template."""
     return [_form_field(field, values.get(field["name"]), steps or []) for field in fields]
+
+
+def form_context(task: LabelTask, values: dict[str, Any], shown: EntryShown) -> dict[str, Any]:
+    """The form in two: marks stand beside the steps they are about, everything else in the form."""
+    fields = form_fields(task.fields, values, shown.steps)
+    return {
+        "form_fields": [field for field in fields if field["kind"] != "steps"],
+        "step_field": next((field for field in fields if field["kind"] == "steps" and shown.steps), None),
+    }
 
 
 def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -68,8 +76,9 @@ def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) 
     if kind == "steps":
         given = value or {}
         shown["rows"] = [
-            {**step, "marks": [{"mark": mark, "word": word, "is_on": given.get(str(step["number"])) == mark}
-                               for mark, word in STEP_MARKS.items()]}
+            {**step, "is_open": str(step["number"]) not in given,
+             "marks": [{"mark": mark, "word": word, "is_on": str(given.get(str(step["number"]))) == str(mark)}
+                       for mark, word in STEP_MARKS.items()]}
             for step in steps
         ]  # fmt: skip
     if kind in ("span", "tags") and not field.get("options"):

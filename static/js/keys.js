@@ -117,7 +117,9 @@
       target.blur();
       return;
     }
-    if ((event.ctrlKey || event.metaKey) && (key === "Enter" || key.toLowerCase() === "s")) {
+    // Ctrl+Z stays the browser's own where text is being written.
+    const isWriting = target.matches?.("textarea, input:not([type=checkbox], [type=radio])");
+    if ((event.ctrlKey || event.metaKey) && (key === "Enter" || key.toLowerCase() === "s" || (key === "z" && !isWriting))) {
       const control = document.querySelector(`[data-key-ctrl="${key.toLowerCase()}"]`);
       if (control && isVisible(control)) {
         control.click();
