@@ -8,7 +8,7 @@
   };
   const takeFirst = () => {
     const row = document.querySelector("#entry-steps > [data-row]");
-    if (row) take(row);
+    if (row && !row.parentElement.querySelector(".is-selected")) take(row);
   };
   for (const name of ["row:select", "focusin", "click"]) {
     document.addEventListener(name, (event) => {
