@@ -13,14 +13,16 @@ from django.views.decorators.http import require_GET, require_http_methods
 from datasets import diffs, exports, pages, readers, selectors, services, showing
 from datasets.formats.base import FileRefused
 from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
+from datasets.labelling.pages import item_labels, label_marks
 from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
+from datasets.row_checks import reference_of
 from datasets.row_mapping import USUAL_PROMPTS, USUAL_REFERENCES
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 
 IMPORT_AT_ONCE = 4 * 1024 * 1024
-TABS = ("items", "lines", "labels", "repeats", "fields", "history")
+TABS = ("items", "lines", "labels", "repeats", "fields", "used", "history")
 
 
 def version_url(version: DatasetVersion, query: str = "") -> str:
@@ -199,6 +201,7 @@ def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str)
         ("labels", "Labels", None, None),
         ("repeats", "Repeats and leaks", repeats.get("count", 0) + near, repeats.get("leaks") or None),
         ("fields", "Fields", len(version.stats.get("fields", {})), None),
+        ("used", "Used by", None, None),
         ("history", "History", None, None),
     )
     current = current if current in TABS else "items"
@@ -214,20 +217,20 @@ def _items_context(request: TeamRequest, version: DatasetVersion) -> dict[str, A
     page = pages.item_page(
         version, split=split, problem=problem, search=search, after=values["after"], before=values["before"]
     )
+    marks = label_marks(page.items)
     for item in page.items:
-        item.reference = _short(item)
+        item.reference, item.label_mark = _short(item), marks.get(item.pk, "")
     return {
         "page": page,
         "split": split,
         "problem": problem,
         "search": search,
+        "has_labels": bool(marks),
         "is_filtered": bool(split or problem or search),
     }
 
 
 def _short(item: Any) -> str:
-    from datasets.row_checks import reference_of
-
     reference = reference_of(item.data)
     return "" if reference is None else showing.plain(reference)[:120]
 
@@ -264,7 +267,7 @@ def _history_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 _TAB_CONTEXTS = {
     "items": _items_context, "lines": _lines_context, "labels": _labels_context, "repeats": _repeats_context, "fields": _fields_context,
-    "history": _history_context,
+    "used": lambda request, version: {}, "history": _history_context,
 }  # fmt: skip
 
 
@@ -304,6 +307,7 @@ def item_detail(request: TeamRequest, public_id: str, position: int) -> HttpResp
     context = {
         "version": version, "item": item, "messages_shown": showing.messages_shown(value),
         "fields": showing.fields_shown(value), "value": value, "changes": list(item.changes.select_related("change")[:20]),
+        "labels": item_labels(item),
     }  # fmt: skip
     template = "datasets/_item.html" if getattr(request, "htmx", False) else "datasets/item_detail.html"
     return render(request, template, context)

@@ -6,7 +6,7 @@ from typing import Any
 
 from datasets import showing
 from datasets.labelling.schema import STEP_MARKS
-from datasets.models import Label, LabelEntry, LabelTask
+from datasets.models import Item, Label, LabelEntry, LabelTask
 from datasets.row_checks import REFERENCE_NAMES
 
 
@@ -89,6 +89,41 @@ def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) 
 def _is_short(field: dict[str, Any]) -> bool:
     low, high = field.get("low", 0), field.get("high", 5)
     return low == int(low) and high == int(high) and high - low <= 10
+
+
+STATE_WORDS = {
+    LabelEntry.Status.AGREED: "agreed", LabelEntry.Status.DISPUTED: "disputed",
+    LabelEntry.Status.SETTLED: "settled", LabelEntry.Status.SKIPPED: "skipped by everybody",
+}  # fmt: skip
+
+
+def item_labels(item: Item) -> list[dict[str, Any]]:
+    """What the label tasks say of an item: how far each is and, once nobody labels it any more, what holds."""
+    entries = LabelEntry.objects.filter(item=item).select_related("task").order_by("-pk")
+    return [
+        {
+            "entry": entry,
+            "said": STATE_WORDS.get(entry.status) or f"{entry.submitted} of {entry.task.overlap} labels are in",
+            "values": [
+                {
+                    "label": field["label"],
+                    "shown": showing.fields_shown({field["name"]: entry.result[field["name"]]})[0],
+                }
+                for field in entry.task.fields
+                if field["name"] in entry.result
+            ],
+        }
+        for entry in entries
+    ]
+
+
+def label_marks(items: list[Item]) -> dict[int, str]:
+    """`{item id: "1 of 2"}` for a list of items, from their newest task. Counts alone, so blind people may see them."""
+    rows = LabelEntry.objects.filter(item__in=items).order_by("pk")
+    marks = {}
+    for item, status, submitted, overlap in rows.values_list("item_id", "status", "submitted", "task__overlap"):
+        marks[item] = STATE_WORDS.get(status) or f"{submitted} of {overlap}"
+    return marks
 
 
 def answers_side_by_side(entry: LabelEntry, labels: list[Label]) -> list[dict[str, Any]]:

@@ -63,9 +63,12 @@ def task_import(request: TeamRequest) -> HttpResponse:
     form = ImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
-            task = exchange.label_studio_import(
+            task, left_out = exchange.label_studio_import(
                 actor=request.actor, name=form.cleaned_data["name"], content=form.cleaned_data["file"].read()
             )
+            if left_out:
+                kinds = ", ".join(f"{count} of type {kind}" for kind, count in left_out.items())
+                messages.warning(request, f"Answers that no field can hold were left out: {kinds}.")
             return redirect_to(request, _url("task-detail", task))
     return render(request, "labels/task_import.html", {"form": form}, status=422 if form.errors else 200)
 

@@ -94,7 +94,9 @@ def test_steps_are_marked_by_keys(signed_in_page, axe, picture, member, people):
     fields = [*FIELDS, {"name": "steps", "label": "Did each step bring the agent closer?", "kind": "steps",
                         "required": False}]  # fmt: skip
     task = services.task_create(actor=member, name="VAT rollouts", fields=fields)
-    steps = [{"title": f"Read article {n}", "text": "Services are taxed where the customer is. " * n} for n in (44, 47, 58)]
+    steps = [
+        {"title": f"Read article {n}", "text": "Services are taxed where the customer is. " * n} for n in (44, 47, 58)
+    ]
     content = {"messages": row("Where is storage taxed?")["messages"], "steps": steps, "answer": "In the Netherlands."}
     services.task_add_subjects(
         actor=member, task=task, subjects=[{"subject": f"roll-{n}", "content": content} for n in range(2)]

@@ -87,6 +87,18 @@ def test_submit_by_htmx_answers_the_next_entry(client_of, task, anna, bert):
     assert "Nothing is left for you" in page.content.decode()
 
 
+def test_item_says_how_far_its_labels_are_and_what_holds(client_of, task, version, anna, bert):
+    item = reverse("datasets:item-detail", args=[task.team.slug, version.public_id, 0])
+    submitted(anna, task, "Yes")
+    page = client_of(bert).get(item).content.decode()
+    assert "1 of 2 labels are in" in page
+    assert "note of" not in page
+    submitted(bert, task, "Yes")
+    assert "agreed" in client_of(bert).get(item).content.decode()
+    page = client_of(bert).get(reverse("datasets:version-detail", args=[task.team.slug, version.public_id]))
+    assert [each.label_mark for each in page.context["page"].items] == ["agreed", "0 of 2", "0 of 2", "0 of 2"]
+
+
 def test_queue_shows_nothing_of_others(client_of, task, anna, bert):
     submitted(anna, task, "Yes")
     client = client_of(bert)
