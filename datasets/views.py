@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from datasets import diffs, exports, pages, readers, selectors, services, showing
 from datasets.formats.base import FileRefused
 from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
-from datasets.labelling.pages import item_labels, label_marks
+from datasets.labelling.pages import item_labels, label_figure, label_marks
 from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
 from datasets.row_checks import reference_of
@@ -178,6 +178,7 @@ def version_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
         "may_change": is_draft and may_edit,
         "kinds": kinds,
         "problem_count": sum(kind.count for kind in kinds),
+        "labelled": label_figure(version),
         "lengths": pages.length_bars(version.stats),
         "classes": pages.class_rows(version.stats),
         "others": list(earlier[:12]),

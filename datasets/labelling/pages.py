@@ -4,9 +4,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count
+
 from datasets import showing
 from datasets.labelling.schema import STEP_MARKS
-from datasets.models import Item, Label, LabelEntry, LabelTask
+from datasets.models import DatasetVersion, Item, Label, LabelEntry, LabelTask
 from datasets.row_checks import REFERENCE_NAMES
 
 
@@ -115,6 +117,20 @@ def item_labels(item: Item) -> list[dict[str, Any]]:
         }
         for entry in entries
     ]
+
+
+def label_figure(version: DatasetVersion) -> dict[str, Any]:
+    """How far the version's newest label task is, and its first agreement when somebody looked at it."""
+    task = version.label_tasks.order_by("-pk").first()
+    if task is None:
+        return {}
+    states = dict(task.entries.order_by().values_list("status").annotate(count=Count("pk")))
+    total = sum(states.values())
+    alphas = [row["alpha"] for row in task.agreement.get("fields", []) if row["alpha"] is not None]
+    return {
+        "task": task, "total": total, "done": total - states.get(LabelEntry.Status.OPEN, 0),
+        "alpha": alphas[0] if alphas else None,
+    }  # fmt: skip
 
 
 def label_marks(items: list[Item]) -> dict[int, str]:

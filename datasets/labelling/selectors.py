@@ -92,6 +92,13 @@ def labels_visible(*, actor: Actor, task: LabelTask) -> QuerySet[Label]:
     return rows.filter(Q(annotator=name) | ~Q(entry__status=LabelEntry.Status.OPEN) | Exists(own_is_in))
 
 
+def flagged_list(*, actor: Actor, task: LabelTask) -> QuerySet[LabelEntry]:
+    """Entries that somebody flagged for a second look, as far as this person may see their labels."""
+    labels = labels_visible(actor=actor, task=task).filter(is_flagged=True, status=Label.Status.SUBMITTED)
+    flagged = task.entries.filter(pk__in=labels.values("entry")).exclude(status=LabelEntry.Status.SETTLED)
+    return flagged.select_related("item").order_by("position")
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a task stands, for everybody and for one person."""

@@ -21,6 +21,7 @@ from rftstudio.teams.services import audit
 
 LEASE = timedelta(minutes=10)
 LONGEST_SECONDS = 30 * 60
+_MAY_BE_SETTLED = (LabelEntry.Status.DISPUTED, LabelEntry.Status.SETTLED, LabelEntry.Status.SKIPPED)
 RULES = ("majority", "adjudicated", "single")
 
 
@@ -285,7 +286,8 @@ def entry_adjudicate(*, actor: Actor, entry: LabelEntry, values: dict[str, Any])
     if not is_adjudicator(actor, entry.task):
         raise NotAllowed("You are not among the people who settle this task.", fix="Ask its maker to name you.")
     entry = LabelEntry.objects.select_for_update(of=("self",)).select_related("task").get(pk=entry.pk)
-    if entry.status not in (LabelEntry.Status.DISPUTED, LabelEntry.Status.SETTLED, LabelEntry.Status.SKIPPED):
+    is_flagged = entry.status == LabelEntry.Status.AGREED and entry.labels.filter(is_flagged=True).exists()
+    if entry.status not in _MAY_BE_SETTLED and not is_flagged:
         raise Conflict("There is nothing to settle here.", fix="Go back to the list of disputes.")
     cleaned, now = _cleaned(entry.task, values, is_final=True), timezone.now()
     Label.objects.update_or_create(

@@ -86,6 +86,7 @@ def task_detail(request: TeamRequest, public_id: str) -> HttpResponse:
         "progress": selectors.task_progress(actor=request.actor, task=task),
         "agreement": services.agreement_of(task=task),
         "disputes": list(task.entries.filter(status=LabelEntry.Status.DISPUTED).select_related("item")[:SHOWN]),
+        "flagged": list(selectors.flagged_list(actor=request.actor, task=task)[:SHOWN]),
         "entries": list(settled.select_related("item")[:SHOWN]),
         "is_annotator": selectors.is_annotator(request.actor, task),
         "is_adjudicator": selectors.is_adjudicator(request.actor, task),

@@ -28,7 +28,9 @@
   document.addEventListener("selectionchange", () => {
     const text = String(getSelection()).trim();
     const place = getSelection().anchorNode?.parentElement;
-    if (text && place?.closest(".conversation, .said, .entry-steps")) marked = text;
+    if (!text || !place?.closest(".conversation, .said, .entry-steps")) return;
+    const step = place.closest("#entry-steps > [data-row]")?.id.replace("step-", "Step ");
+    marked = step ? `${step}: ${text}` : text;
   });
   document.addEventListener("click", (event) => {
     const button = event.target.closest("[data-take-selection]");

@@ -99,6 +99,24 @@ def test_item_says_how_far_its_labels_are_and_what_holds(client_of, task, versio
     assert [each.label_mark for each in page.context["page"].items] == ["agreed", "0 of 2", "0 of 2", "0 of 2"]
 
 
+def test_flagged_entry_is_listed_and_can_be_settled_though_all_agree(client_of, task, anna, bert, cleo):
+    for actor in (anna, bert):
+        entry, _ = services.entry_claim(actor=actor, task=task)
+        agreed = services.label_submit(actor=actor, entry=entry, values={"right": "Yes"}, is_flagged=actor is anna)
+    page = client_of(cleo).get(url("task-detail", task))
+    assert page.context["flagged"] == [agreed]
+    client_of(cleo).post(url("entry-settle", task, 0), {"value-right": "1"})
+    agreed.refresh_from_db()
+    assert (agreed.status, agreed.result) == ("settled", {"right": "No"})
+    assert client_of(cleo).get(url("task-detail", task)).context["flagged"] == []
+
+
+def test_flag_of_another_is_blind_too(client_of, task, anna, bert):
+    entry, _ = services.entry_claim(actor=anna, task=task)
+    services.label_submit(actor=anna, entry=entry, values={"right": "Yes"}, is_flagged=True)
+    assert client_of(bert).get(url("task-detail", task)).context["flagged"] == []
+
+
 def test_queue_shows_nothing_of_others(client_of, task, anna, bert):
     submitted(anna, task, "Yes")
     client = client_of(bert)
