@@ -21,20 +21,27 @@ class EntryShown:
     fields: list[showing.FieldShown]
     steps: list[dict[str, Any]]
     answer: str
+    pair: list[dict[str, Any]]
 
 
 def entry_shown(entry: LabelEntry) -> EntryShown:
-    value, steps, answer = dict(entry.item.data if entry.item else entry.content), [], ""
+    value, steps, answer, pair = dict(entry.item.data if entry.item else entry.content), [], "", []
     if not entry.item:  # a rollout: what it did and answered is what is judged, whatever the form's fields are called
         steps, answer = value.pop("steps", []), str(value.pop("answer", "") or "")
+        pair = [_side(name, side) for name, side in zip("AB", value.pop("pair", []), strict=False)]
     if not entry.task.shows_reference:
         written = {field["name"] for field in entry.task.fields}
         value = {name: inner for name, inner in value.items() if name not in REFERENCE_NAMES and name not in written}
-    title = entry.item.key if entry.item else entry.subject
+    title = entry.item.key if entry.item else f"Pair {entry.position + 1}" if pair else entry.subject
     return EntryShown(
         title, showing.messages_shown(value), showing.fields_shown(value),
-        [_step(number, step) for number, step in enumerate(steps)], answer,
+        [_step(number, step) for number, step in enumerate(steps)], answer, pair,
     )  # fmt: skip
+
+
+def _side(name: str, side: dict[str, Any]) -> dict[str, Any]:
+    steps = [_step(number, step) for number, step in enumerate(side.get("steps", []))]
+    return {"name": name, "steps": steps, "answer": str(side.get("answer") or "")}
 
 
 def _step(number: int, step: Any) -> dict[str, Any]:

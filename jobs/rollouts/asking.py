@@ -24,11 +24,17 @@ _VERDICT = {
 }  # fmt: skip
 _WORTH = {"name": "worth", "label": "How good is the rollout?", "kind": "score", "low": 0, "high": 4}
 _STEPS = {"name": "steps", "label": "Did each step bring the agent closer?", "kind": "steps", "required": False}
+_BETTER = {
+    "name": "better", "label": "Which is better?", "kind": "choice",
+    "options": [{"value": value, "label": label, "key": key}
+                for value, label, key in (("a", "A", "a"), ("b", "B", "b"), ("equal", "Equally good", "e"))],
+}  # fmt: skip
 _NOTE = {"name": "note", "label": "Why", "kind": "note", "required": False}
 QUESTIONS: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "verdict": ("Right, partly right or wrong", [_VERDICT, _NOTE]),
     "worth": ("A mark from 0 to 4", [_WORTH, _NOTE]),
     "steps": ("Right or wrong, and a mark on each step", [_VERDICT, _STEPS, _NOTE]),
+    "better": ("Which of two is better (pairs of one item)", [_BETTER, _NOTE]),
 }
 
 
@@ -46,16 +52,28 @@ def rollouts_ask(
         raise UserError("There is no such question.", where="question", fix=f"Use {', '.join(QUESTIONS)}.")
     if not 1 <= count <= MOST:
         raise UserError(f"{count} rollouts are not possible.", where="count", fix=f"Choose 1 to {MOST}.")
-    chosen = rollouts_drawn(_graded(batches) if among is None else among.filter(team=actor.team), count)
+    candidates = _graded(batches) if among is None else among.filter(team=actor.team)
+    find = pairs_drawn if question == "better" else rollouts_drawn
+    chosen = find(candidates, count)
     if not chosen:
-        raise UserError("There are no finished rollouts here.", where="source", fix="Choose others.")
+        kind = "pairs of rollouts of one item with different answers" if question == "better" else "finished rollouts"
+        raise UserError(f"There are no {kind} here.", where="source", fix="Choose others.")
+    first = chosen[0] if isinstance(chosen[0], Rollout) else chosen[0][0]
     task = task_create(
-        actor=actor, name=name or f"Rollouts of {chosen[0].batch.policy_label or 'a policy'}",
+        actor=actor, name=name or f"Rollouts of {first.batch.policy_label or 'a policy'}",
         fields=QUESTIONS[question][1], overlap=overlap,
     )  # fmt: skip
-    subjects = [{"subject": rollout.public_id, "content": content_of(rollout)} for rollout in chosen]
-    task_add_subjects(actor=actor, task=task, subjects=subjects)
+    task_add_subjects(actor=actor, task=task, subjects=[_subject(each) for each in chosen])
     return task
+
+
+def _subject(chosen: Rollout | tuple[Rollout, Rollout]) -> dict[str, Any]:
+    if isinstance(chosen, Rollout):
+        return {"subject": chosen.public_id, "content": content_of(chosen)}
+    sides = [content_of(rollout) for rollout in chosen]
+    pair = [{"steps": side["steps"], "answer": side["answer"]} for side in sides]
+    subject = "pair:" + ":".join(rollout.public_id for rollout in chosen)
+    return {"subject": subject, "content": {"messages": sides[0]["messages"], "pair": pair}}
 
 
 def _graded(batches: Iterable[RolloutBatch]) -> QuerySet[Rollout]:
@@ -69,6 +87,19 @@ def rollouts_drawn(rollouts: QuerySet[Rollout], count: int) -> list[Rollout]:
         keys = [keys[round((place + 0.5) * len(keys) / count - 0.5)] for place in range(count)]
     found = Rollout.objects.filter(pk__in=keys).select_related("item", "batch__agent_version")
     return list(found.prefetch_related("steps").order_by("trace_id"))
+
+
+def pairs_drawn(rollouts: QuerySet[Rollout], count: int) -> list[tuple[Rollout, Rollout]]:
+    """Two rollouts of a group that answered differently, the furthest apart in reward; which is A tells nothing of it."""
+    ends: dict[tuple[int, str], list[tuple[int, str]]] = {}
+    rows = rollouts.filter(status__in=_ENDED).exclude(answer="").order_by("reward", "pk")
+    for pk, batch, key, answer in rows.values_list("pk", "batch_id", "group_key", "answer"):
+        ends.setdefault((batch, key), []).append((pk, answer))
+    keys = [(group[0][0], group[-1][0]) for group in ends.values() if group[0][1] != group[-1][1]][:count]
+    found = Rollout.objects.select_related("item", "batch__agent_version").prefetch_related("steps")
+    by_key = found.in_bulk([pk for pair in keys for pk in pair])
+    pairs = [sorted((by_key[low], by_key[high]), key=lambda each: each.trace_id) for low, high in keys]
+    return [(pair[0], pair[1]) for pair in pairs]
 
 
 def content_of(rollout: Rollout) -> dict[str, Any]:

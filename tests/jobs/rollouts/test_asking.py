@@ -51,6 +51,20 @@ def test_rollouts_of_a_search_are_asked_about_with_their_steps(member, expert, c
     assert [(mark.user, mark.step_index, mark.mark) for mark in marks_of(rollout)] == [(expert.user, 0, 1)]
 
 
+def test_pairs_of_one_item_are_asked_about(member, expert, client_of, evaluation):
+    task = rollouts_ask(actor=member, batches=[evaluation.batch], count=4, question="better")
+    entry, _ = entry_claim(actor=expert, task=task)
+    _, first, second = entry.subject.split(":")
+    one, other = (evaluation.batch.rollouts.get(public_id=each) for each in (first, second))
+    assert (one.group_key, {one.reward, other.reward}) == (other.group_key, {0.0, 1.0})
+    page = client_of(expert).get(reverse("labels:entry-next", args=[member.team.slug, task.public_id])).content.decode()
+    assert page.index(">A</h3>") < page.index(">B</h3>")
+    assert first not in page.replace(task.public_id, "")
+    settled = label_submit(actor=expert, entry=entry, values={"better": "a"})
+    assert (task.entries.count(), settled.result) == (4, {"better": "a"})
+    assert questions(team=member.team) == []
+
+
 def test_refusals(member, expert, stranger, evaluation):
     with pytest.raises(NotAllowed):
         rollouts_ask(actor=expert, batches=[evaluation.batch], count=1)
