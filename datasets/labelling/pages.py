@@ -32,7 +32,7 @@ def entry_shown(entry: LabelEntry) -> EntryShown:
     if not entry.task.shows_reference:
         written = {field["name"] for field in entry.task.fields}
         value = {name: inner for name, inner in value.items() if name not in REFERENCE_NAMES and name not in written}
-    title = entry.item.key if entry.item else f"Pair {entry.position + 1}" if pair else entry.subject
+    title = entry.item.key if entry.item else f"{'Pair' if pair else 'Rollout'} {entry.position + 1}"
     return EntryShown(
         title, showing.messages_shown(value), showing.fields_shown(value),
         [_step(number, step) for number, step in enumerate(steps)], answer, pair,

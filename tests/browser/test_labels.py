@@ -109,10 +109,10 @@ def test_steps_are_marked_by_keys(signed_in_page, axe, picture, member, people):
     picture(page, "label-steps")
     assert axe(page) == []
     page.keyboard.press("Control+Enter")
-    page.get_by_role("heading", name="roll-1").wait_for()
+    page.get_by_role("heading", name="Rollout 2").wait_for()
     assert task.entries.get(position=0).result == {"right": "Yes", "steps": {"0": 1, "2": -1}}
     page.keyboard.press("Control+z")
-    page.get_by_role("heading", name="roll-0").wait_for()
+    page.get_by_role("heading", name="Rollout 1").wait_for()
     assert page.get_by_role("radio", name="harms").nth(2).is_checked()
 
 
