@@ -34,15 +34,17 @@ def words_insert(entries: Sequence[Entry]) -> None:
 
 
 def words_drop(entries: Sequence[Entry]) -> None:
-    """Take items out; their words must be those they were put in with."""
+    """Take items out; their words must be those they were put in with. Those that are not in are passed over, because
+    FTS5 would count them out all the same and then take the whole index for broken."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute(f"DELETE FROM {TABLE} WHERE item_id = ANY(%s)", [[item for item, _, _ in entries]])  # noqa: S608 our own names
             return
-        cursor.executemany(
-            f"INSERT INTO {TABLE} ({TABLE}, rowid, words) VALUES ('delete', %s, %s)",  # noqa: S608 our own names
-            [(item, words) for item, _, words in entries],
-        )
+        for item, _, words in entries:
+            cursor.execute(
+                f"INSERT INTO {TABLE} ({TABLE}, rowid, words) SELECT 'delete', rowid, %s FROM {TABLE} WHERE rowid = %s",  # noqa: S608 our own names
+                [words, item],
+            )
 
 
 def items_found(

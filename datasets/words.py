@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from datasets.row_checks import text_of
 
-MAX_TEXT = 200_000
+MAX_TEXT = 100_000
 _MARKS = re.compile("[\u0300-\u036f]")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 # Scripts written without spaces: each sign is a word, and words side by side are found as a phrase.

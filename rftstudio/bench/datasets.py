@@ -75,7 +75,9 @@ def plain_sqlite(source: Path, target: Path) -> float:
     )
     started = time.perf_counter()
     insert = f"INSERT INTO item (id, {ITEM_COLUMNS}) VALUES (?, 1, ?, ?, ?, ?, 'train', ?, ?, 0, '')"  # noqa: S608
-    digest, batch, words = "0" * 64, [], []
+    digest = "0" * 64
+    batch: list[tuple[Any, ...]] = []
+    words: list[tuple[int, str]] = []
 
     def store() -> None:
         database.executemany(insert, batch)

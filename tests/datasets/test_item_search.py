@@ -3,6 +3,7 @@
 import pytest
 
 from datasets import pages, repairs
+from datasets.models import Item
 from datasets.services import dataset_version_copy, dataset_version_freeze
 from tests.datasets.helpers import import_bytes, jsonl, row
 
@@ -81,6 +82,14 @@ def test_repairs_and_their_undo_are_followed(member, version):
     assert [found(version, word) for word in ("quay", "goods", "ferry", "bridge", "online")] == [
         [], ["a"], ["b"], [], ["e"],
     ]  # fmt: skip
+
+
+def test_items_that_never_came_into_the_index_do_not_break_it(member, version):
+    raw = jsonl(row("Quay")).decode().strip()
+    for n in range(4):
+        Item.objects.create(version=version, position=10 + n, key=f"late{n}", raw=raw, digest=f"d{n}")
+    repairs.items_drop(actor=member, version=version, keys=[f"late{n}" for n in range(4)])
+    assert (found(version, "quay"), found(version, "goods")) == ([], ["a"])
 
 
 def test_copy_of_a_version_is_found_by_the_same_words(member):
