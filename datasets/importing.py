@@ -66,7 +66,7 @@ class _Writer:
         self.on_progress = on_progress
         self.stats = Stats(file_import.stats)
         self.notes = RowNotes()
-        self.mapping = file_import.mapping
+        self.mapping, self.into = file_import.mapping, file_import.split
         self.started = time.monotonic()
         self.rows_before = file_import.item_count
         self.has_keys = "id" in self.stats.fields or file_import.first_position > 0
@@ -106,7 +106,7 @@ class _Writer:
         for code in self.notes(value):
             stats.note(code, line)
         key = own_key(value["id"]) if "id" in value else ""
-        split = row.split or value.get("split")
+        split = self.into or row.split or value.get("split")
         split = self._split(split) if split is not None else Split.TRAIN.value
         digest = hashlib.sha256(row.canonical).hexdigest()
         self.rows.append(

@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count, Min, OuterRef, Subquery
 
 from datasets.item_search import items_found
-from datasets.models import Dataset, DatasetVersion, Item, LineProblem
+from datasets.models import Dataset, DatasetVersion, Item, LineProblem, Split
 from datasets.repairs import ITEM_FIXES, LINE_FIXES, fix_title
 from datasets.row_checks import FAULTS
 from datasets.row_stats import LENGTH_EDGES
@@ -14,6 +14,7 @@ from rftstudio.teams.models import Team
 
 PAGE = 50
 SHOWN_LINES = 12
+COVERAGE_ROWS = 5_000
 
 
 @dataclass
@@ -145,7 +146,28 @@ def class_rows(stats: dict[str, Any], shown: int = 3) -> dict[str, Any]:
     return {"rows": classes[:shown], "top": classes[0][1], "more": max(0, (stats.get("class_count") or 0) - shown)}
 
 
-def field_rows(stats: dict[str, Any]) -> list[dict[str, Any]]:
+def split_coverage(version: DatasetVersion) -> dict[str, str]:
+    """For fields that some rows lack: in how many rows of each split they are. Read from the rows, so small versions only."""
+    rows = version.stats.get("rows", 0)
+    partial = [name for name, kinds in version.stats.get("fields", {}).items() if sum(kinds.values()) < rows]
+    if not partial or rows > COVERAGE_ROWS:
+        return {}
+    counts: dict[tuple[str, str], int] = {}
+    sides: dict[str, int] = {}
+    for item in Item.objects.filter(version=version).only("raw", "split").iterator(chunk_size=1000):
+        sides[item.split] = sides.get(item.split, 0) + 1
+        value = item.data
+        for name in partial:
+            if name in value:
+                counts[name, item.split] = counts.get((name, item.split), 0) + 1
+    shown = [side for side in Split.values if side in sides]
+    return {
+        name: ", ".join(f"{side} {counts.get((name, side), 0):,} of {sides[side]:,}" for side in shown)
+        for name in partial
+    }
+
+
+def field_rows(stats: dict[str, Any], by_split: dict[str, str] | None = None) -> list[dict[str, Any]]:
     """Fields with their types in plain words and their coverage."""
     words = {"string": "text", "number": "number", "boolean": "yes or no", "null": "nothing", "array": "list",
              "object": "group of fields"}  # fmt: skip
@@ -153,6 +175,6 @@ def field_rows(stats: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"name": name, "types": ", ".join(f"{words[kind]} {count:,}" for kind, count in sorted(kinds.items())),
          "present": sum(kinds.values()), "share": sum(kinds.values()) / total if total else 0,
-         "is_mixed": len(kinds.keys() - {"null"}) > 1}
+         "by_split": (by_split or {}).get(name, ""), "is_mixed": len(kinds.keys() - {"null"}) > 1}
         for name, kinds in stats.get("fields", {}).items()
     ]  # fmt: skip

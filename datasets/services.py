@@ -111,6 +111,7 @@ def dataset_version_import(
     dataset: Dataset,
     source_file: SourceFile,
     mapping: dict[str, str] | None = None,
+    split: str = "",
     add_to: DatasetVersion | None = None,
     on_progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> DatasetVersion:
@@ -120,7 +121,7 @@ def dataset_version_import(
     version with status failed, whose report says what the file is.
     """
     started = dataset_version_import_start(
-        actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, add_to=add_to, queue=False
+        actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, split=split, add_to=add_to, queue=False
     )
     file_import_run(file_import_id=started.pk, on_progress=on_progress)
     started.version.refresh_from_db()
@@ -134,21 +135,29 @@ def dataset_version_import_start(
     dataset: Dataset,
     source_file: SourceFile,
     mapping: dict[str, str] | None = None,
+    split: str = "",
     add_to: DatasetVersion | None = None,
     queue: bool = True,
 ) -> FileImport:
-    """Make the version and queue its import; an unfinished import of the same bytes is returned instead."""
+    """Make the version and queue its import; an unfinished import of the same bytes is returned instead. With `split`
+    the whole file goes to one side, whatever its rows say."""
     check_can(actor, Permission.DATASET_EDIT, team=dataset.team)
     if source_file.team_id != dataset.team_id:
         raise NotFound("There is nothing at this address.")
     mapping = {target: column for target, column in (mapping or {}).items() if column}
     _check_mapping(mapping)
+    if split and split not in Split.values:
+        raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
-    waiting = _unfinished(dataset, source_file, mapping)
+    waiting = _unfinished(dataset, source_file, mapping, split)
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
         waiting = FileImport.objects.create(
-            version=version, source_file=source_file, mapping=mapping, first_position=_next_position(version)
+            version=version,
+            source_file=source_file,
+            mapping=mapping,
+            split=split,
+            first_position=_next_position(version),
         )
         audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
     if queue:
@@ -166,11 +175,11 @@ def _check_mapping(mapping: dict[str, str]) -> None:
         )
 
 
-def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str]) -> FileImport | None:
+def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str], split: str) -> FileImport | None:
     return (
         FileImport.objects.filter(
             version__dataset=dataset, source_file__sha256=source_file.sha256, status=FileImport.Status.RUNNING,
-            mapping=mapping,
+            mapping=mapping, split=split,
         )
         .select_related("version", "source_file")
         .last()

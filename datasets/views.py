@@ -57,10 +57,12 @@ def dataset_new(request: TeamRequest) -> HttpResponse:
             )
             source_file = services.source_file_upload(actor=actor, filename=upload.name, content=upload)
             query = f"?dataset={dataset.public_id}" + (f"&add_to={add_to.public_id}" if add_to else "")
+            if split := form.cleaned_data["split"]:
+                query += f"&split={split}"
             if _wants_mapping(source_file):
                 url = reverse("datasets:source-file-map", args=[actor.team.slug, source_file.public_id])
                 return redirect_to(request, url + query)
-            return redirect_to(request, version_url(_import(request, dataset, source_file, {}, add_to)))
+            return redirect_to(request, version_url(_import(request, dataset, source_file, {}, split, add_to)))
     context = {"form": form, "add_to": add_to}
     return render(request, "datasets/dataset_new.html", context, status=422 if form.errors else 200)
 
@@ -85,14 +87,16 @@ def _wants_mapping(source_file: SourceFile) -> bool:
 
 
 def _import(
-    request: TeamRequest, dataset: Any, source_file: SourceFile, mapping: dict[str, str], add_to: DatasetVersion | None
-) -> DatasetVersion:
+    request: TeamRequest, dataset: Any, source_file: SourceFile, mapping: dict[str, str], split: str,
+    add_to: DatasetVersion | None,
+) -> DatasetVersion:  # fmt: skip
     is_small = source_file.bytes <= IMPORT_AT_ONCE
     started = services.dataset_version_import_start(
         actor=request.actor,
         dataset=dataset,
         source_file=source_file,
         mapping=mapping,
+        split=split,
         add_to=add_to,
         queue=not is_small,
     )
@@ -119,7 +123,8 @@ def source_file_map(request: TeamRequest, public_id: str) -> HttpResponse:
     form = MappingForm(data, columns=columns)
     is_valid = form.is_valid()
     if request.method == "POST" and is_valid:
-        version = _import(request, dataset, source_file, form.mapping, _draft_wanted(request))
+        split = request.GET.get("split", "")
+        version = _import(request, dataset, source_file, form.mapping, split, _draft_wanted(request))
         return redirect_to(request, version_url(version))
     shown = [_preview(row.value, form.mapping if is_valid else {}) for row in rows[:3]]
     context = {"form": form, "source_file": source_file, "dataset": dataset, "preview": shown, "columns": columns}
@@ -252,7 +257,10 @@ def _repeats_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 
 def _fields_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
-    return {"fields": pages.field_rows(version.stats), "warnings": version.report.get("warnings", [])}
+    return {
+        "fields": pages.field_rows(version.stats, pages.split_coverage(version)),
+        "warnings": version.report.get("warnings", []),
+    }
 
 
 def _labels_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
