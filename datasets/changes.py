@@ -10,11 +10,13 @@ from django.db.models import Max
 from datasets import hashing, repeats
 from datasets.bulk import items_insert
 from datasets.formats.eval_items import unwrap
-from datasets.formats.strict_json import canonical_bytes, dumps, parse
+from datasets.formats.strict_json import canonical_bytes, dumps, loads_showable, parse
 from datasets.importing import made_key, own_key, taken_keys, title_of
+from datasets.item_search import Entry, words_drop, words_insert
 from datasets.models import ChangeSet, DatasetVersion, Item, ItemChange, Split
 from datasets.row_checks import question_of, row_fault
 from datasets.row_stats import Stats
+from datasets.words import item_words
 from rftstudio.teams.actor import Actor
 
 CHUNK = 500
@@ -64,10 +66,16 @@ def _rewrite_batch(change: ChangeSet, batch: list[tuple[Item, str, Content]]) ->
                    raw_before=before, raw_after=content.raw)
         for item, before, content in batch
     )  # fmt: skip
+    words_drop([_entry(item) for item, _, _ in batch])
     for item, _, content in batch:
         _put(item, content)
     Item.objects.bulk_update([item for item, _, _ in batch], CONTENT_FIELDS)
+    words_insert([_entry(item) for item, _, _ in batch])
     return len(batch)
+
+
+def _entry(item: Item) -> Entry:
+    return item.pk, item.version_id, item_words(item.key, item.data)
 
 
 CONTENT_FIELDS = ["raw", "digest", "question_hash", "title", "problem"]
@@ -84,7 +92,7 @@ def items_append(change: ChangeSet, rows: Iterable[tuple[dict[str, Any], int]], 
     last = Item.objects.filter(version=version).aggregate(last=Max("position"))["last"]
     position = 0 if last is None else last + 1
     made: list[str] = []
-    tuples, changes = [], []
+    tuples, changes, words = [], [], []
     for value, line in rows:
         content = Content.of(value)
         key = free_key(version.pk, own_key(value.get("id")) or made_key(position), made)
@@ -92,11 +100,12 @@ def items_append(change: ChangeSet, rows: Iterable[tuple[dict[str, Any], int]], 
         side = value["split"] if value.get("split") in Split.values else split
         tuples.append((version.pk, position, line, key, content.title, side, content.raw, content.digest,
                        content.question_hash, content.problem))  # fmt: skip
+        words.append(item_words(key, value))
         changes.append(
             ItemChange(change=change, key=key, position=position, line=line, split=side, raw_after=content.raw)
         )
         position += 1
-    items_insert(tuples)
+    items_insert(tuples, words)
     found = {item.key: item for item in Item.objects.filter(version=version, position__gte=position - len(tuples))}
     for each in changes:
         each.item = found[each.key]
@@ -119,6 +128,7 @@ def items_remove(change: ChangeSet, items: list[Item]) -> int:
                     raw_before=item.raw) for item in items),
         batch_size=CHUNK,
     )  # fmt: skip
+    words_drop([_entry(item) for item in items])
     ids = [item.pk for item in items]
     for start in range(0, len(ids), 900):
         Item.objects.filter(pk__in=ids[start : start + 900]).delete()
@@ -130,15 +140,20 @@ def items_restore(change: ChangeSet) -> None:
     version = change.version
     for each in change.items.select_related("item").order_by("-pk").iterator(chunk_size=CHUNK):
         if not each.raw_before:
-            Item.objects.filter(version=version, key=each.key).delete()
+            items = list(Item.objects.filter(version=version, key=each.key))
+            words_drop([_entry(item) for item in items])
+            Item.objects.filter(pk__in=[item.pk for item in items]).delete()
         elif not each.raw_after:
             content = content_of_raw(each.raw_before)
             items_insert([(version.pk, each.position, each.line, each.key, content.title, each.split, content.raw,
-                           content.digest, content.question_hash, content.problem)])  # fmt: skip
+                           content.digest, content.question_hash, content.problem)],
+                         [item_words(each.key, unwrap(loads_showable(content.raw)))])  # fmt: skip
         else:
             item = Item.objects.get(version=version, key=each.key)
+            words_drop([_entry(item)])
             _put(item, content_of_raw(each.raw_before))
             item.save(update_fields=CONTENT_FIELDS)
+            words_insert([_entry(item)])
 
 
 def recount(version: DatasetVersion) -> None:

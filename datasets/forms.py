@@ -24,6 +24,9 @@ class UploadForm(forms.Form):
         Dataset.objects.none(), required=False, label="Dataset", empty_label="a new dataset, named below"
     )
     name = forms.CharField(max_length=120, required=False, label="Name", help_text="What these tasks are about.")
+    split = forms.ChoiceField(
+        choices=[("", "as its rows say, else train"), *Split.choices], required=False, label="The file's rows go to"
+    )
     file = forms.FileField(
         label="File", help_text="JSONL, JSON array, CSV, TSV, Parquet or eval items.", allow_empty_file=True
     )

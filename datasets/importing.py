@@ -21,9 +21,10 @@ from datasets.models import DatasetVersion, FileImport, Item, LineProblem, Split
 from datasets.row_checks import FAULTS, RowNotes, question_of, row_fault
 from datasets.row_mapping import apply_mapping
 from datasets.row_stats import Stats
+from datasets.words import with_key, words_of
 
-BATCH_ROWS = 2000
-BATCH_BYTES = 4 * 1024 * 1024
+BATCH_ROWS = 4000
+BATCH_BYTES = 8 * 1024 * 1024
 KEY_LENGTH = 200
 _UNSHOWABLE = re.compile("[\x00\ud800-\udfff]")
 _SPLITS = set(Split.values)
@@ -65,7 +66,7 @@ class _Writer:
         self.on_progress = on_progress
         self.stats = Stats(file_import.stats)
         self.notes = RowNotes()
-        self.mapping = file_import.mapping
+        self.mapping, self.into = file_import.mapping, file_import.split
         self.started = time.monotonic()
         self.rows_before = file_import.item_count
         self.has_keys = "id" in self.stats.fields or file_import.first_position > 0
@@ -105,10 +106,22 @@ class _Writer:
         for code in self.notes(value):
             stats.note(code, line)
         key = own_key(value["id"]) if "id" in value else ""
-        split = row.split or value.get("split")
+        split = self.into or row.split or value.get("split")
         split = self._split(split) if split is not None else Split.TRAIN.value
         digest = hashlib.sha256(row.canonical).hexdigest()
-        self.rows.append((line, key, title_of(question), split, row.raw, digest, hashing.question_hash(value), problem))
+        self.rows.append(
+            (
+                line,
+                key,
+                title_of(question),
+                split,
+                row.raw,
+                digest,
+                hashing.question_hash(value),
+                problem,
+                words_of(value),
+            )
+        )
         self.bytes += len(row.raw)
 
     def store(self) -> None:
@@ -121,8 +134,8 @@ class _Writer:
             mine = FileImport.objects.filter(pk=done.pk, status=FileImport.Status.RUNNING, records=done.records)
             if not mine.update(records=records, offset=last.end, line=last.line, updated_at=timezone.now()):
                 raise Overtaken
-            items = self._items()
-            items_insert(items)
+            items, words = self._items()
+            items_insert(items, words)
             LineProblem.objects.bulk_create(self.problems, batch_size=500)
             count = done.item_count + len(items)
             content_hash = hashing.chain(done.content_hash, (item[7] for item in items))
@@ -164,13 +177,13 @@ class _Writer:
             is_cut=bad.is_cut,
         )  # fmt: skip
 
-    def _items(self) -> list[tuple]:
-        """Tuples for `items_insert`; rows whose id is taken become problems instead."""
+    def _items(self) -> tuple[list[tuple], list[str]]:
+        """What `items_insert` wants; rows whose id is taken become problems instead."""
         self.has_keys = self.has_keys or any(row[1] for row in self.rows)
         taken = self._taken() if self.has_keys else {}
         version, position = self.file_import.version_id, self.file_import.first_position + self.file_import.item_count
-        items, (hashes, sides) = [], self.questions
-        for line, key, title, split, raw, digest, question, problem in self.rows:
+        items, said, (hashes, sides) = [], [], self.questions
+        for line, key, title, split, raw, digest, question, problem, words in self.rows:
             if key in taken:
                 self._refuse_doubled(line, key, raw, taken[key])
                 continue
@@ -178,10 +191,11 @@ class _Writer:
             if self.has_keys:
                 taken[key] = line
             items.append((version, position, line, key, title, split, raw, digest, question, problem))
+            said.append(with_key(key, words))
             hashes.append(question)
             sides.append(SIDES[split])
             position += 1
-        return items
+        return items, said
 
     def _taken(self) -> dict[str, int]:
         first = self.file_import.first_position + self.file_import.item_count

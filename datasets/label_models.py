@@ -106,19 +106,3 @@ class LabelEvent(models.Model):
 
     class Meta:
         ordering = ["pk"]
-
-
-class StepLabel(TeamOwned):
-    """A person's mark on one step of a rollout: 1 helps, 0 neither, -1 harms."""
-
-    subject = models.CharField(max_length=64, help_text="The rollout's public id.")
-    step = models.PositiveIntegerField()
-    value = models.SmallIntegerField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["team", "subject", "step", "created_by"], name="step_label_once_per_person"
-            ),
-            models.CheckConstraint(condition=models.Q(value__in=[-1, 0, 1]), name="step_label_in_range"),
-        ]

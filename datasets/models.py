@@ -132,6 +132,9 @@ class FileImport(models.Model):
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="imports")
     source_file = models.ForeignKey(SourceFile, on_delete=models.PROTECT, related_name="+")
     mapping = models.JSONField(default=dict, blank=True, help_text="Columns that become messages; see row_mapping.")
+    split = models.CharField(
+        max_length=12, choices=Split.choices, blank=True, help_text="Where every row goes; empty: as the rows say."
+    )
     facts = models.JSONField(default=dict, blank=True, help_text="Format, byte order mark, line end, delimiter.")
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     records = models.BigIntegerField(default=0, help_text="Records read and stored; a writer must find it unchanged.")
@@ -201,4 +204,4 @@ class LineProblem(models.Model):
         indexes = [models.Index(fields=["version", "state", "code", "line"])]
 
 
-from datasets.label_models import Label, LabelEntry, LabelEvent, LabelTask, StepLabel  # noqa: E402, F401 one app's tables
+from datasets.label_models import Label, LabelEntry, LabelEvent, LabelTask  # noqa: E402, F401 one app's tables

@@ -3,60 +3,58 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, Min, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Min, OuterRef, Subquery
 
-from datasets.models import Dataset, DatasetVersion, Item, LineProblem
+from datasets.item_search import items_found
+from datasets.models import Dataset, DatasetVersion, Item, LineProblem, Split
 from datasets.repairs import ITEM_FIXES, LINE_FIXES, fix_title
 from datasets.row_checks import FAULTS
 from datasets.row_stats import LENGTH_EDGES
 from rftstudio.teams.models import Team
 
 PAGE = 50
-SEARCH_WINDOW = 20_000
 SHOWN_LINES = 12
+COVERAGE_ROWS = 5_000
 
 
 @dataclass
 class ItemPage:
-    """One keyset page of items. `looked_until` is set when a search stopped before the end."""
+    """One keyset page of items. Cursors are positions, or ids in a search, whose index is ordered by them."""
 
     items: list[Item]
-    first: int = 0
     after: int | None = None
     before: int | None = None
-    looked_until: int | None = None
 
 
 def item_page(
-    rows: QuerySet[Item], *, after: int | None = None, before: int | None = None, search: str = ""
-) -> ItemPage:
-    """The items behind `after` or ahead of `before` in the order of position, without counting them."""
-    start = after if after is not None else -1
-    stop = start + SEARCH_WINDOW if search and before is None else None
-    if before is not None:
-        found = list(rows.filter(position__lt=before).order_by("-position")[: PAGE + 1])
-        more, items = len(found) > PAGE, found[:PAGE][::-1]
-        return ItemPage(items, after=items[-1].position if items else None, before=items[0].position if more else None)
-    rows = rows.filter(position__gt=start)
-    if stop is not None:
-        rows = rows.filter(position__lte=stop)
-    found = list(rows.order_by("position")[: PAGE + 1])
-    items, more = found[:PAGE], len(found) > PAGE
-    page = ItemPage(items, after=items[-1].position if more else None)
-    page.before = items[0].position if items and start >= 0 else None
-    if stop is not None and not more:
-        page.looked_until = stop
-    return page
-
-
-def item_filter(rows: QuerySet[Item], *, split: str = "", problem: str = "", search: str = "") -> QuerySet[Item]:
-    if split:
-        rows = rows.filter(split=split)
-    if problem:
-        rows = rows.filter(problem=problem)
+    version: DatasetVersion, *, split: str = "", problem: str = "", search: str = "",
+    after: int | None = None, before: int | None = None,
+) -> ItemPage:  # fmt: skip
+    """The items behind `after` or ahead of `before`, without counting them."""
+    filters = {name: value for name, value in (("split", split), ("problem", problem)) if value}
     if search:
-        rows = rows.filter(Q(raw__icontains=search) | Q(key__iexact=search) | Q(title__icontains=search))
-    return rows
+        ids = items_found(version, search, after=after, before=before, limit=PAGE + 1, **filters)
+        rows = Item.objects.in_bulk(ids)
+        found = [rows[pk] for pk in ids if pk in rows]
+    else:
+        items = Item.objects.filter(version=version, **filters)
+        if before is not None:
+            items = items.filter(position__lt=before).order_by("-position")
+        else:
+            items = items.filter(position__gt=-1 if after is None else after).order_by("position")
+        found = list(items[: PAGE + 1])
+    more, shown = len(found) > PAGE, found[:PAGE]
+    place = "pk" if search else "position"
+    if before is not None:
+        shown.reverse()
+        return ItemPage(shown, *(_ends(shown, place, True, more)))
+    return ItemPage(shown, *_ends(shown, place, more, after is not None))
+
+
+def _ends(items: list[Item], place: str, has_after: bool, has_before: bool) -> tuple[int | None, int | None]:
+    """The cursors behind the last and ahead of the first item."""
+    after = getattr(items[-1], place) if items and has_after else None
+    return after, getattr(items[0], place) if items and has_before else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +146,28 @@ def class_rows(stats: dict[str, Any], shown: int = 3) -> dict[str, Any]:
     return {"rows": classes[:shown], "top": classes[0][1], "more": max(0, (stats.get("class_count") or 0) - shown)}
 
 
-def field_rows(stats: dict[str, Any]) -> list[dict[str, Any]]:
+def split_coverage(version: DatasetVersion) -> dict[str, str]:
+    """For fields that some rows lack: in how many rows of each split they are. Read from the rows, so small versions only."""
+    rows = version.stats.get("rows", 0)
+    partial = [name for name, kinds in version.stats.get("fields", {}).items() if sum(kinds.values()) < rows]
+    if not partial or rows > COVERAGE_ROWS:
+        return {}
+    counts: dict[tuple[str, str], int] = {}
+    sides: dict[str, int] = {}
+    for item in Item.objects.filter(version=version).only("raw", "split").iterator(chunk_size=1000):
+        sides[item.split] = sides.get(item.split, 0) + 1
+        value = item.data
+        for name in partial:
+            if name in value:
+                counts[name, item.split] = counts.get((name, item.split), 0) + 1
+    shown = [side for side in Split.values if side in sides]
+    return {
+        name: ", ".join(f"{side} {counts.get((name, side), 0):,} of {sides[side]:,}" for side in shown)
+        for name in partial
+    }
+
+
+def field_rows(stats: dict[str, Any], by_split: dict[str, str] | None = None) -> list[dict[str, Any]]:
     """Fields with their types in plain words and their coverage."""
     words = {"string": "text", "number": "number", "boolean": "yes or no", "null": "nothing", "array": "list",
              "object": "group of fields"}  # fmt: skip
@@ -156,6 +175,6 @@ def field_rows(stats: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"name": name, "types": ", ".join(f"{words[kind]} {count:,}" for kind, count in sorted(kinds.items())),
          "present": sum(kinds.values()), "share": sum(kinds.values()) / total if total else 0,
-         "is_mixed": len(kinds.keys() - {"null"}) > 1}
+         "by_split": (by_split or {}).get(name, ""), "is_mixed": len(kinds.keys() - {"null"}) > 1}
         for name, kinds in stats.get("fields", {}).items()
     ]  # fmt: skip

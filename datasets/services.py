@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import timedelta
+from itertools import islice
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
@@ -22,6 +23,7 @@ from datasets.row_checks import question_of
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
+from datasets.words import item_words
 from rftstudio.core.errors import Conflict, NotFound, QuotaExceeded, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -32,6 +34,7 @@ from rftstudio.usage.services import check_storage
 
 MAX_FILE_BYTES = 4 * 1024**3
 SILENT_AFTER = timedelta(seconds=60)
+COPIED_AT_ONCE = 1000
 
 
 class _Hashed:
@@ -108,6 +111,7 @@ def dataset_version_import(
     dataset: Dataset,
     source_file: SourceFile,
     mapping: dict[str, str] | None = None,
+    split: str = "",
     add_to: DatasetVersion | None = None,
     on_progress: Callable[[dict[str, Any]], None] | None = None,
 ) -> DatasetVersion:
@@ -117,7 +121,7 @@ def dataset_version_import(
     version with status failed, whose report says what the file is.
     """
     started = dataset_version_import_start(
-        actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, add_to=add_to, queue=False
+        actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, split=split, add_to=add_to, queue=False
     )
     file_import_run(file_import_id=started.pk, on_progress=on_progress)
     started.version.refresh_from_db()
@@ -131,21 +135,29 @@ def dataset_version_import_start(
     dataset: Dataset,
     source_file: SourceFile,
     mapping: dict[str, str] | None = None,
+    split: str = "",
     add_to: DatasetVersion | None = None,
     queue: bool = True,
 ) -> FileImport:
-    """Make the version and queue its import; an unfinished import of the same bytes is returned instead."""
+    """Make the version and queue its import; an unfinished import of the same bytes is returned instead. With `split`
+    the whole file goes to one side, whatever its rows say."""
     check_can(actor, Permission.DATASET_EDIT, team=dataset.team)
     if source_file.team_id != dataset.team_id:
         raise NotFound("There is nothing at this address.")
     mapping = {target: column for target, column in (mapping or {}).items() if column}
     _check_mapping(mapping)
+    if split and split not in Split.values:
+        raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
-    waiting = _unfinished(dataset, source_file, mapping)
+    waiting = _unfinished(dataset, source_file, mapping, split)
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
         waiting = FileImport.objects.create(
-            version=version, source_file=source_file, mapping=mapping, first_position=_next_position(version)
+            version=version,
+            source_file=source_file,
+            mapping=mapping,
+            split=split,
+            first_position=_next_position(version),
         )
         audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
     if queue:
@@ -163,11 +175,11 @@ def _check_mapping(mapping: dict[str, str]) -> None:
         )
 
 
-def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str]) -> FileImport | None:
+def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str], split: str) -> FileImport | None:
     return (
         FileImport.objects.filter(
             version__dataset=dataset, source_file__sha256=source_file.sha256, status=FileImport.Status.RUNNING,
-            mapping=mapping,
+            mapping=mapping, split=split,
         )
         .select_related("version", "source_file")
         .last()
@@ -383,13 +395,10 @@ def dataset_version_copy(*, actor: Actor, version: DatasetVersion) -> DatasetVer
     Dataset.objects.select_for_update().get(pk=version.dataset_id)
     made = version_start(actor=actor, dataset=version.dataset)
     names = [name for name in ITEM_COLUMNS if name != "version_id"]
-    batch: list[tuple] = []
-    for row in Item.objects.filter(version=version).order_by("position").values_list(*names).iterator(chunk_size=2000):
-        batch.append((made.pk, *row))
-        if len(batch) == 2000:
-            items_insert(batch)
-            batch = []
-    items_insert(batch)
+    items = Item.objects.filter(version=version).order_by("position").iterator(chunk_size=COPIED_AT_ONCE)
+    while batch := list(islice(items, COPIED_AT_ONCE)):
+        rows = [(made.pk, *(getattr(item, name) for name in names)) for item in batch]
+        items_insert(rows, [item_words(item.key, item.data) for item in batch])
     made.grew_from = version
     for name in ("item_count", "content_hash", "stats"):
         setattr(made, name, getattr(version, name))
@@ -397,6 +406,16 @@ def dataset_version_copy(*, actor: Actor, version: DatasetVersion) -> DatasetVer
     made.save()
     audit(actor, "dataset_version.copied", made, grew_from=version.public_id)
     return made
+
+
+@transaction.atomic
+def dataset_draft(*, actor: Actor, dataset: Dataset) -> DatasetVersion:
+    """The version that may grow: the newest draft, a copy of a newest frozen one, else an empty one."""
+    check_can(actor, Permission.DATASET_EDIT, team=dataset.team)
+    newest = dataset.versions.exclude(status=DatasetVersion.Status.FAILED).order_by("-number").first()
+    if newest is None:
+        return version_start(actor=actor, dataset=dataset)
+    return newest if newest.status == DatasetVersion.Status.DRAFT else dataset_version_copy(actor=actor, version=newest)
 
 
 def version_recount(*, version_id: int) -> None:

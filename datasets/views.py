@@ -13,14 +13,16 @@ from django.views.decorators.http import require_GET, require_http_methods
 from datasets import diffs, exports, pages, readers, selectors, services, showing
 from datasets.formats.base import FileRefused
 from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
+from datasets.labelling.pages import item_labels, label_figure, label_marks
 from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
+from datasets.row_checks import reference_of
 from datasets.row_mapping import USUAL_PROMPTS, USUAL_REFERENCES
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
 
 IMPORT_AT_ONCE = 4 * 1024 * 1024
-TABS = ("items", "lines", "labels", "repeats", "fields", "history")
+TABS = ("items", "lines", "labels", "repeats", "fields", "used", "history")
 
 
 def version_url(version: DatasetVersion, query: str = "") -> str:
@@ -55,10 +57,12 @@ def dataset_new(request: TeamRequest) -> HttpResponse:
             )
             source_file = services.source_file_upload(actor=actor, filename=upload.name, content=upload)
             query = f"?dataset={dataset.public_id}" + (f"&add_to={add_to.public_id}" if add_to else "")
+            if split := form.cleaned_data["split"]:
+                query += f"&split={split}"
             if _wants_mapping(source_file):
                 url = reverse("datasets:source-file-map", args=[actor.team.slug, source_file.public_id])
                 return redirect_to(request, url + query)
-            return redirect_to(request, version_url(_import(request, dataset, source_file, {}, add_to)))
+            return redirect_to(request, version_url(_import(request, dataset, source_file, {}, split, add_to)))
     context = {"form": form, "add_to": add_to}
     return render(request, "datasets/dataset_new.html", context, status=422 if form.errors else 200)
 
@@ -83,14 +87,16 @@ def _wants_mapping(source_file: SourceFile) -> bool:
 
 
 def _import(
-    request: TeamRequest, dataset: Any, source_file: SourceFile, mapping: dict[str, str], add_to: DatasetVersion | None
-) -> DatasetVersion:
+    request: TeamRequest, dataset: Any, source_file: SourceFile, mapping: dict[str, str], split: str,
+    add_to: DatasetVersion | None,
+) -> DatasetVersion:  # fmt: skip
     is_small = source_file.bytes <= IMPORT_AT_ONCE
     started = services.dataset_version_import_start(
         actor=request.actor,
         dataset=dataset,
         source_file=source_file,
         mapping=mapping,
+        split=split,
         add_to=add_to,
         queue=not is_small,
     )
@@ -117,7 +123,8 @@ def source_file_map(request: TeamRequest, public_id: str) -> HttpResponse:
     form = MappingForm(data, columns=columns)
     is_valid = form.is_valid()
     if request.method == "POST" and is_valid:
-        version = _import(request, dataset, source_file, form.mapping, _draft_wanted(request))
+        split = request.GET.get("split", "")
+        version = _import(request, dataset, source_file, form.mapping, split, _draft_wanted(request))
         return redirect_to(request, version_url(version))
     shown = [_preview(row.value, form.mapping if is_valid else {}) for row in rows[:3]]
     context = {"form": form, "source_file": source_file, "dataset": dataset, "preview": shown, "columns": columns}
@@ -176,6 +183,7 @@ def version_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
         "may_change": is_draft and may_edit,
         "kinds": kinds,
         "problem_count": sum(kind.count for kind in kinds),
+        "labelled": label_figure(version),
         "lengths": pages.length_bars(version.stats),
         "classes": pages.class_rows(version.stats),
         "others": list(earlier[:12]),
@@ -199,6 +207,7 @@ def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str)
         ("labels", "Labels", None, None),
         ("repeats", "Repeats and leaks", repeats.get("count", 0) + near, repeats.get("leaks") or None),
         ("fields", "Fields", len(version.stats.get("fields", {})), None),
+        ("used", "Used by", None, None),
         ("history", "History", None, None),
     )
     current = current if current in TABS else "items"
@@ -211,24 +220,23 @@ def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str)
 def _items_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
     values = FilterForm(request.GET).values()
     split, problem, search = values["split"] or "", values["problem"] or "", (values["q"] or "").strip()
-    rows = pages.item_filter(
-        selectors.item_list(team=version.team, version=version), split=split, problem=problem, search=search
+    page = pages.item_page(
+        version, split=split, problem=problem, search=search, after=values["after"], before=values["before"]
     )
-    page = pages.item_page(rows, after=values["after"], before=values["before"], search=search)
+    marks = label_marks(page.items)
     for item in page.items:
-        item.reference = _short(item)
+        item.reference, item.label_mark = _short(item), marks.get(item.pk, "")
     return {
         "page": page,
         "split": split,
         "problem": problem,
         "search": search,
+        "has_labels": bool(marks),
         "is_filtered": bool(split or problem or search),
     }
 
 
 def _short(item: Any) -> str:
-    from datasets.row_checks import reference_of
-
     reference = reference_of(item.data)
     return "" if reference is None else showing.plain(reference)[:120]
 
@@ -249,7 +257,10 @@ def _repeats_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 
 def _fields_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
-    return {"fields": pages.field_rows(version.stats), "warnings": version.report.get("warnings", [])}
+    return {
+        "fields": pages.field_rows(version.stats, pages.split_coverage(version)),
+        "warnings": version.report.get("warnings", []),
+    }
 
 
 def _labels_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
@@ -265,7 +276,7 @@ def _history_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 _TAB_CONTEXTS = {
     "items": _items_context, "lines": _lines_context, "labels": _labels_context, "repeats": _repeats_context, "fields": _fields_context,
-    "history": _history_context,
+    "used": lambda request, version: {}, "history": _history_context,
 }  # fmt: skip
 
 
@@ -305,6 +316,7 @@ def item_detail(request: TeamRequest, public_id: str, position: int) -> HttpResp
     context = {
         "version": version, "item": item, "messages_shown": showing.messages_shown(value),
         "fields": showing.fields_shown(value), "value": value, "changes": list(item.changes.select_related("change")[:20]),
+        "labels": item_labels(item),
     }  # fmt: skip
     template = "datasets/_item.html" if getattr(request, "htmx", False) else "datasets/item_detail.html"
     return render(request, template, context)

@@ -4,6 +4,7 @@ from django.urls import path
 
 from jobs import views
 from jobs.home_views import home_urlpatterns
+from jobs.version_panel import version_panel
 
 app_name = "jobs"
 _HERE = "t/<slug:team>/jobs"
@@ -20,5 +21,6 @@ urlpatterns = [
     path(f"{_HERE}/<str:public_id>/pause/", views.job_pause, name="job-pause"),
     path(f"{_HERE}/<str:public_id>/resume/", views.job_resume, name="job-resume"),
     path(f"{_HERE}/<str:public_id>/cancel/", views.job_cancel, name="job-cancel"),
+    path("t/<slug:team>/used/<str:public_id>/", version_panel, name="version-panel"),
     path("t/<slug:team>/checkpoints/<str:public_id>/evaluate/", views.checkpoint_evaluate, name="checkpoint-evaluate"),
 ]

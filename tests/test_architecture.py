@@ -33,7 +33,7 @@ ROOF = ["rftstudio"]
 DOORS = {"models", "selectors", "services", "types"}
 # Reads that were split off the selectors: attribution draws its credit onto the rollout as the rollouts room reads it.
 # Labelling is a room within datasets, with services and selectors of its own.
-MORE_DOORS = {"jobs.rollouts": {"reading", "drawings"}, "datasets": {"labelling"}}
+MORE_DOORS = {"jobs.rollouts": {"reading", "drawings"}, "datasets": {"labelling", "repairs"}}
 SCRIPTS = ["manage", "docker"]
 
 # Portable: neither they nor what they import touch Django or rftstudio, so that they travel into the trainer and test

@@ -20,20 +20,23 @@ from rftstudio.teams.services import audit
 
 
 @transaction.atomic
-def label_studio_import(*, actor: Actor, name: str, content: bytes) -> LabelTask:
-    """Make a dataset of the export's tasks and a label task of its annotations, history kept."""
+def label_studio_import(*, actor: Actor, name: str, content: bytes) -> tuple[LabelTask, dict[str, int]]:
+    """Make a dataset of the export's tasks and a label task of its annotations, history kept; it is not blind, because
+    whoever brings the file has read it. Also answers how many
+    answers of which kinds were left out, because no field can hold them."""
     check_can(actor, Permission.DATASET_EDIT, team=actor.team)
     try:
-        tasks, fields = label_studio.read(content)
-    except label_studio.NotLabelStudio as exc:
+        export = label_studio.read(content)
+    except (label_studio.NotLabelStudio, ValueError) as exc:
         raise UserError(str(exc), where="file", fix="In Label Studio choose Export, JSON.") from exc
+    tasks, fields = export.tasks, export.fields
     dataset = dataset_create(actor=actor, name=name)
     version = version_start(actor=actor, dataset=dataset)
     rows = [label_studio.row_of(task.data) for task in tasks]
     repairs.items_add(actor=actor, version=version, rows=rows, title="Import from Label Studio")
-    overlap = max((sum(not each.is_skipped for each in task.annotations) for task in tasks), default=1)
+    overlap = max((sum(not (a.is_skipped or a.is_decision) for a in task.annotations) for task in tasks), default=1)
     task = services.task_create(
-        actor=actor, name=name, version=version, overlap=max(1, overlap),
+        actor=actor, name=name, version=version, overlap=max(1, overlap), is_blind=False,
         fields=fields or [{"name": "answer", "label": "Answer", "kind": "text"}],
     )  # fmt: skip
     members = {user.email: user for user in User.objects.filter(memberships__team=actor.team)}
@@ -43,9 +46,14 @@ def label_studio_import(*, actor: Actor, name: str, content: bytes) -> LabelTask
                 _label_in(entry, annotation, task.fields, members)
             except ValueError as exc:
                 raise UserError(f"Task {entry.subject}: {exc}", where="file", fix="Correct the annotation.") from exc
-        services.entry_settle(entry=entry)
-    audit(actor, "label_task.imported", task, tasks=len(tasks))
-    return task
+        settled = services.entry_settle(entry=entry)
+        for annotation in source.annotations:
+            if annotation.is_decision:
+                settled.status, settled.result = LabelEntry.Status.SETTLED, annotation.values
+                settled.settled_by = annotation.annotator[:200]
+                settled.save()
+    audit(actor, "label_task.imported", task, tasks=len(tasks), left_out=sum(export.left_out.values()))
+    return task, dict(export.left_out)
 
 
 def _label_in(
@@ -60,12 +68,13 @@ def _label_in(
     Label.objects.update_or_create(
         entry=entry,
         annotator=annotation.annotator[:200],
-        is_adjudication=False,
+        is_adjudication=annotation.is_decision,
         defaults={
             "user": members.get(annotation.annotator),
             "values": schema.clean_values(fields, values, is_final=False),
             "status": Label.Status.SKIPPED if annotation.is_skipped else Label.Status.SUBMITTED,
             "seconds": annotation.seconds,
+            "reason": annotation.reason[:500],
             "submitted_at": parse_datetime(annotation.created_at) or timezone.now(),
         },
     )
@@ -78,7 +87,7 @@ def label_studio_export(*, actor: Actor, task: LabelTask) -> list[dict[str, Any]
     """The task with the labels that this person may see, as Label Studio imports it."""
     check_can(actor, Permission.LABEL, team=task.team)
     labels: dict[int, list[Label]] = {}
-    rows = labels_visible(actor=actor, task=task).exclude(status=Label.Status.DRAFT).filter(is_adjudication=False)
+    rows = labels_visible(actor=actor, task=task).exclude(status=Label.Status.DRAFT)
     for label in rows.order_by("submitted_at", "pk"):
         labels.setdefault(label.entry_id, []).append(label)
     exported = []
@@ -86,7 +95,8 @@ def label_studio_export(*, actor: Actor, task: LabelTask) -> list[dict[str, Any]
         data = entry.item.data if entry.item else {"subject": entry.subject, **entry.content}
         annotations = [
             label_studio.Annotation(
-                label.annotator, label.values, label.status == Label.Status.SKIPPED, label.seconds,
+                label.annotator, label.values, label.status == Label.Status.SKIPPED, label.is_adjudication,
+                label.reason, label.seconds,
                 label.submitted_at.isoformat() if label.submitted_at else "",
             )
             for label in labels.get(entry.pk, [])

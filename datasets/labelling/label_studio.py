@@ -1,18 +1,21 @@
 """Label Studio's JSON, out and in: `[{"data", "annotations": [{"result": [{"from_name", "type", "value"}]}]}]`. Portable.
 
-Ours → theirs: choice and tags → choices, score → rating or number, texts → textarea, span → labels, steps → textarea JSON.
+Ours → theirs: choice and tags → choices, score → number, everything else → textarea. Their `meta` carries our form along,
+so that what comes back is read by it; without it a form is inferred from what was answered.
 """
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from datasets.labelling.schema import options_of
+from datasets.labelling.schema import clean_values, options_of, schema_faults
 
 TYPES = {
     "choice": "choices", "tags": "choices", "score": "number", "text": "textarea", "reference": "textarea",
     "note": "textarea", "steps": "textarea", "span": "textarea",
 }  # fmt: skip
+FORM = "rft_form"
 TEXT_KEYS = ("text", "question", "prompt", "content", "body", "title", "uri")
 
 
@@ -25,6 +28,8 @@ class Annotation:
     annotator: str
     values: dict[str, Any]
     is_skipped: bool = False
+    is_decision: bool = False  # theirs: ground truth
+    reason: str = ""
     seconds: float = 0.0
     created_at: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -36,6 +41,15 @@ class Task:
     annotations: list[Annotation]
 
 
+@dataclass
+class Export:
+    """What a file holds; `left_out` counts answers of kinds that no field of ours can hold."""
+
+    tasks: list[Task]
+    fields: list[dict[str, Any]]
+    left_out: Counter[str]
+
+
 def task_out(number: int, data: dict[str, Any], annotations: list[Annotation], fields: list[dict[str, Any]]) -> dict:
     """One task as Label Studio imports it."""
     return {
@@ -43,7 +57,7 @@ def task_out(number: int, data: dict[str, Any], annotations: list[Annotation], f
         "data": data,
         "annotations": [_annotation_out(place, each, fields) for place, each in enumerate(annotations, 1)],
         "predictions": [],
-        "meta": {},
+        "meta": {FORM: fields},
     }
 
 
@@ -56,7 +70,8 @@ def _annotation_out(number: int, annotation: Annotation, fields: list[dict[str, 
     ]  # fmt: skip
     return {
         "id": number, "completed_by": {"email": annotation.annotator}, "result": result,
-        "was_cancelled": annotation.is_skipped, "ground_truth": False, "lead_time": round(annotation.seconds, 3),
+        "was_cancelled": annotation.is_skipped, "skip_reason": annotation.reason,
+        "ground_truth": annotation.is_decision, "lead_time": round(annotation.seconds, 3),
         "created_at": annotation.created_at,
     }  # fmt: skip
 
@@ -73,55 +88,87 @@ def _value_out(kind: str, value: Any) -> dict[str, Any]:
     return {"text": list(value) if isinstance(value, list) else [str(value)]}
 
 
-def read(text: bytes | str) -> tuple[list[Task], list[dict[str, Any]]]:
-    """Tasks and a form inferred from what was answered."""
+def read(text: bytes | str) -> Export:
+    """Tasks and their form: our own when the file carries it, else one inferred from what was answered."""
     try:
         rows = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise NotLabelStudio(f"The file is not JSON: {exc}.") from exc
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and isinstance(row.get("data"), dict) for row in rows
     ):
         raise NotLabelStudio("The file is no list of tasks with `data`.")
-    kinds: dict[str, dict[str, Any]] = {}
-    tasks = [Task(row["data"], [_annotation_in(each, kinds) for each in row.get("annotations") or []]) for row in rows]
-    return tasks, [_field_of(name, seen) for name, seen in kinds.items()]
+    own, kinds, left_out = _own_form(rows), {}, Counter()
+    tasks = [
+        Task(row["data"], [_annotation_in(each, own, kinds, left_out) for each in _objects(row.get("annotations"))])
+        for row in rows
+    ]
+    return Export(tasks, own or [_field_of(name, seen) for name, seen in kinds.items()], left_out)
 
 
-def _annotation_in(row: dict[str, Any], kinds: dict[str, dict[str, Any]]) -> Annotation:
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _own_form(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    meta = rows[0].get("meta") if rows else None
+    form = meta.get(FORM) if isinstance(meta, dict) else None
+    return form if form and not schema_faults(form) else []
+
+
+def _annotation_in(
+    row: dict[str, Any], own: list[dict[str, Any]], kinds: dict[str, dict[str, Any]], left_out: Counter[str]
+) -> Annotation:
     values: dict[str, Any] = {}
-    for result in row.get("result") or []:
-        name, kind, value = _result_in(result)
+    for result in _objects(row.get("result")):
+        name, kind, value = _result_in(result, {field["name"]: field["kind"] for field in own})
         if not name:
+            left_out[str(result.get("type"))] += 1
             continue
-        seen = kinds.setdefault(name, {"kind": kind, "values": {}, "many": False, "low": None, "high": None})
-        _remember(seen, kind, value)
-        values[name] = value if kind != "tags" else [*values.get(name, []), *value]
+        if not own:
+            seen = kinds.setdefault(name, {"kind": kind, "values": {}, "many": False, "low": None, "high": None})
+            _remember(seen, kind, value)
+        values[name] = [*values.get(name, []), *value] if kind in ("tags", "span") else value
     by = row.get("completed_by")
     annotator = (by.get("email") or f"user {by.get('id')}") if isinstance(by, dict) else f"user {by}"
     history = [
         {"action": str(each.get("action", "")), "at": str(each.get("created_at", ""))}
-        for each in row.get("history") or []
+        for each in _objects(row.get("history"))
     ]
+    seconds = row.get("lead_time")
     return Annotation(
-        annotator, values, bool(row.get("was_cancelled")), float(row.get("lead_time") or 0), str(row.get("created_at") or ""),
-        history,
+        annotator, clean_values(own, values, is_final=False) if own else values, bool(row.get("was_cancelled")),
+        bool(row.get("ground_truth")) and bool(own), str(row.get("skip_reason") or ""),
+        float(seconds) if isinstance(seconds, (int, float)) else 0.0, str(row.get("created_at") or ""), history,
     )  # fmt: skip
 
 
-def _result_in(result: dict[str, Any]) -> tuple[str, str, Any]:
+def _result_in(result: dict[str, Any], own: dict[str, str]) -> tuple[str, str, Any]:
+    """`(field, kind, value)`; an empty field for an answer that no field can hold."""
     value = result.get("value") if isinstance(result.get("value"), dict) else {}
     name, kind = field_name(str(result.get("from_name") or "")), result.get("type")
+    if own and name not in own:
+        return "", "", None
     if kind == "choices":
-        return name, "tags", [str(each) for each in value.get("choices") or []]
+        choices = [str(each) for each in value.get("choices") or []]
+        return (name, "choice", next(iter(choices), None)) if own.get(name) == "choice" else (name, "tags", choices)
     if kind in ("number", "rating"):
         return name, "score", value.get(kind)
     if kind == "textarea":
-        texts = value.get("text") or []
-        return name, "text", "\n".join(map(str, texts)) if isinstance(texts, list) else str(texts)
+        return name, own.get(name, "text"), _texts_in(value.get("text") or [], own.get(name, "text"))
     if kind == "labels":
         return name, "span", [str(value.get("text", ""))]
     return "", "", None
+
+
+def _texts_in(texts: Any, kind: str) -> Any:
+    texts = [str(text) for text in texts] if isinstance(texts, list) else [str(texts)]
+    if kind == "steps":
+        try:
+            return json.loads(texts[0])
+        except (IndexError, ValueError):
+            return {}
+    return texts if kind == "span" else "\n".join(texts)
 
 
 def field_name(text: str) -> str:

@@ -4,9 +4,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count
+
 from datasets import showing
 from datasets.labelling.schema import STEP_MARKS
-from datasets.models import Label, LabelEntry
+from datasets.models import DatasetVersion, Item, Label, LabelEntry, LabelTask
 from datasets.row_checks import REFERENCE_NAMES
 
 
@@ -19,21 +21,27 @@ class EntryShown:
     fields: list[showing.FieldShown]
     steps: list[dict[str, Any]]
     answer: str
+    pair: list[dict[str, Any]]
 
 
 def entry_shown(entry: LabelEntry) -> EntryShown:
-    value = dict(entry.item.data if entry.item else entry.content)
-    written = {field["name"] for field in entry.task.fields}
+    value, steps, answer, pair = dict(entry.item.data if entry.item else entry.content), [], "", []
+    if not entry.item:  # a rollout: what it did and answered is what is judged, whatever the form's fields are called
+        steps, answer = value.pop("steps", []), str(value.pop("answer", "") or "")
+        pair = [_side(name, side) for name, side in zip("AB", value.pop("pair", []), strict=False)]
     if not entry.task.shows_reference:
+        written = {field["name"] for field in entry.task.fields}
         value = {name: inner for name, inner in value.items() if name not in REFERENCE_NAMES and name not in written}
-    steps, answer = value.pop("steps", []) if not entry.item else [], ""
-    if not entry.item:
-        answer = str(value.pop("answer", "") or "")
-    title = entry.item.key if entry.item else entry.subject
+    title = entry.item.key if entry.item else f"{'Pair' if pair else 'Rollout'} {entry.position + 1}"
     return EntryShown(
         title, showing.messages_shown(value), showing.fields_shown(value),
-        [_step(number, step) for number, step in enumerate(steps)], answer,
+        [_step(number, step) for number, step in enumerate(steps)], answer, pair,
     )  # fmt: skip
+
+
+def _side(name: str, side: dict[str, Any]) -> dict[str, Any]:
+    steps = [_step(number, step) for number, step in enumerate(side.get("steps", []))]
+    return {"name": name, "steps": steps, "answer": str(side.get("answer") or "")}
 
 
 def _step(number: int, step: Any) -> dict[str, Any]:
@@ -46,6 +54,15 @@ def form_fields(
 ) -> list[dict[str, Any]]:
     """The form's fields with the present answers, ready for the template."""
     return [_form_field(field, values.get(field["name"]), steps or []) for field in fields]
+
+
+def form_context(task: LabelTask, values: dict[str, Any], shown: EntryShown) -> dict[str, Any]:
+    """The form in two: marks stand beside the steps they are about, everything else in the form."""
+    fields = form_fields(task.fields, values, shown.steps)
+    return {
+        "form_fields": [field for field in fields if field["kind"] != "steps"],
+        "step_field": next((field for field in fields if field["kind"] == "steps" and shown.steps), None),
+    }
 
 
 def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -68,8 +85,9 @@ def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) 
     if kind == "steps":
         given = value or {}
         shown["rows"] = [
-            {**step, "marks": [{"mark": mark, "word": word, "is_on": given.get(str(step["number"])) == mark}
-                               for mark, word in STEP_MARKS.items()]}
+            {**step, "is_open": str(step["number"]) not in given,
+             "marks": [{"mark": mark, "word": word, "is_on": str(given.get(str(step["number"]))) == str(mark)}
+                       for mark, word in STEP_MARKS.items()]}
             for step in steps
         ]  # fmt: skip
     if kind in ("span", "tags") and not field.get("options"):
@@ -80,6 +98,55 @@ def _form_field(field: dict[str, Any], value: Any, steps: list[dict[str, Any]]) 
 def _is_short(field: dict[str, Any]) -> bool:
     low, high = field.get("low", 0), field.get("high", 5)
     return low == int(low) and high == int(high) and high - low <= 10
+
+
+STATE_WORDS = {
+    LabelEntry.Status.AGREED: "agreed", LabelEntry.Status.DISPUTED: "disputed",
+    LabelEntry.Status.SETTLED: "settled", LabelEntry.Status.SKIPPED: "skipped by everybody",
+}  # fmt: skip
+
+
+def item_labels(item: Item) -> list[dict[str, Any]]:
+    """What the label tasks say of an item: how far each is and, once nobody labels it any more, what holds."""
+    entries = LabelEntry.objects.filter(item=item).select_related("task").order_by("-pk")
+    return [
+        {
+            "entry": entry,
+            "said": STATE_WORDS.get(entry.status) or f"{entry.submitted} of {entry.task.overlap} labels are in",
+            "values": [
+                {
+                    "label": field["label"],
+                    "shown": showing.fields_shown({field["name"]: entry.result[field["name"]]})[0],
+                }
+                for field in entry.task.fields
+                if field["name"] in entry.result
+            ],
+        }
+        for entry in entries
+    ]
+
+
+def label_figure(version: DatasetVersion) -> dict[str, Any]:
+    """How far the version's newest label task is, and its first agreement when somebody looked at it."""
+    task = version.label_tasks.order_by("-pk").first()
+    if task is None:
+        return {}
+    states = dict(task.entries.order_by().values_list("status").annotate(count=Count("pk")))
+    total = sum(states.values())
+    alphas = [row["alpha"] for row in task.agreement.get("fields", []) if row["alpha"] is not None]
+    return {
+        "task": task, "total": total, "done": total - states.get(LabelEntry.Status.OPEN, 0),
+        "alpha": alphas[0] if alphas else None,
+    }  # fmt: skip
+
+
+def label_marks(items: list[Item]) -> dict[int, str]:
+    """`{item id: "1 of 2"}` for a list of items, from their newest task. Counts alone, so blind people may see them."""
+    rows = LabelEntry.objects.filter(item__in=items).order_by("pk")
+    marks = {}
+    for item, status, submitted, overlap in rows.values_list("item_id", "status", "submitted", "task__overlap"):
+        marks[item] = STATE_WORDS.get(status) or f"{submitted} of {overlap}"
+    return marks
 
 
 def answers_side_by_side(entry: LabelEntry, labels: list[Label]) -> list[dict[str, Any]]:

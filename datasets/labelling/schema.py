@@ -44,6 +44,8 @@ def schema_faults(fields: Any) -> list[SchemaFault]:
             continue
         faults += _field_faults(field, where, names)
         names.add(field.get("name"))
+    if sum(isinstance(field, dict) and field.get("kind") == "steps" for field in fields) > 1:
+        faults.append(SchemaFault("fields", "Two fields ask for marks on steps.", "Ask for them once."))
     return faults
 
 

@@ -3,15 +3,15 @@
 import statistics
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from datasets.models import Label, LabelEntry, LabelTask, StepLabel
+from datasets.models import Label, LabelEntry, LabelTask
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.actor import Actor
-from rftstudio.teams.models import Team
+from rftstudio.teams.models import Team, User
 from rftstudio.teams.permissions import Permission, can
 
 
@@ -92,6 +92,13 @@ def labels_visible(*, actor: Actor, task: LabelTask) -> QuerySet[Label]:
     return rows.filter(Q(annotator=name) | ~Q(entry__status=LabelEntry.Status.OPEN) | Exists(own_is_in))
 
 
+def flagged_list(*, actor: Actor, task: LabelTask) -> QuerySet[LabelEntry]:
+    """Entries that somebody flagged for a second look, as far as this person may see their labels."""
+    labels = labels_visible(actor=actor, task=task).filter(is_flagged=True, status=Label.Status.SUBMITTED)
+    flagged = task.entries.filter(pk__in=labels.values("entry")).exclude(status=LabelEntry.Status.SETTLED)
+    return flagged.select_related("item").order_by("position")
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a task stands, for everybody and for one person."""
@@ -132,22 +139,27 @@ def last_submitted(*, actor: Actor, task: LabelTask) -> Label | None:
     return rows.select_related("entry").order_by(F("submitted_at").desc(nulls_last=True), "-pk").first()
 
 
-def step_labels(*, team: Team, subjects: list[str]) -> dict[str, dict[int, list[int]]]:
-    """Marks of people on steps, `{rollout id: {step: [marks]}}`: from rollout pages and from label tasks alike."""
-    found: dict[str, dict[int, list[int]]] = {}
-    for subject, step, value in StepLabel.objects.filter(team=team, subject__in=subjects).values_list(
-        "subject", "step", "value"
-    ):
-        found.setdefault(subject, {}).setdefault(step, []).append(value)
+class MarkedStep(NamedTuple):
+    """One person's mark on one step of a rollout: 1 helps, 0 neither, -1 harms."""
+
+    subject: str
+    step: int
+    user: User
+    mark: int
+
+
+def step_labels(*, team_id: int, subjects: list[str]) -> list[MarkedStep]:
+    """Marks on steps of these rollouts that members handed in, from every label task that asks for them."""
     rows = Label.objects.filter(
-        entry__task__team=team, entry__subject__in=subjects, status=Label.Status.SUBMITTED
-    ).select_related("entry__task")
-    for label in rows:
-        for field in label.entry.task.fields:
-            if field["kind"] == "steps":
-                for step, mark in label.values.get(field["name"], {}).items():
-                    found.setdefault(label.entry.subject, {}).setdefault(int(step), []).append(mark)
-    return found
+        entry__task__team=team_id, entry__subject__in=subjects, status=Label.Status.SUBMITTED, user__isnull=False
+    ).select_related("entry__task", "user")
+    return [
+        MarkedStep(label.entry.subject, int(step), label.user, mark)
+        for label in rows.order_by("pk")
+        for field in label.entry.task.fields
+        if field["kind"] == "steps"
+        for step, mark in label.values.get(field["name"], {}).items()
+    ]
 
 
 def subject_labels(*, team: Team, subjects: list[str]) -> dict[str, list[dict[str, Any]]]:

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from datasets import repairs
 from datasets.labelling import schema
 from datasets.labelling.agreement import agreement
 from datasets.labelling.selectors import annotator_name, is_adjudicator, is_annotator, last_submitted, open_for
-from datasets.models import DatasetVersion, Item, Label, LabelEntry, LabelEvent, LabelTask, StepLabel
+from datasets.models import DatasetVersion, Item, Label, LabelEntry, LabelEvent, LabelTask
 from datasets.services import dataset_version_copy
 from rftstudio.core.errors import Conflict, NotAllowed, UserError
 from rftstudio.teams.actor import Actor
@@ -21,6 +21,7 @@ from rftstudio.teams.services import audit
 
 LEASE = timedelta(minutes=10)
 LONGEST_SECONDS = 30 * 60
+_MAY_BE_SETTLED = (LabelEntry.Status.DISPUTED, LabelEntry.Status.SETTLED, LabelEntry.Status.SKIPPED)
 RULES = ("majority", "adjudicated", "single")
 
 
@@ -285,7 +286,8 @@ def entry_adjudicate(*, actor: Actor, entry: LabelEntry, values: dict[str, Any])
     if not is_adjudicator(actor, entry.task):
         raise NotAllowed("You are not among the people who settle this task.", fix="Ask its maker to name you.")
     entry = LabelEntry.objects.select_for_update(of=("self",)).select_related("task").get(pk=entry.pk)
-    if entry.status not in (LabelEntry.Status.DISPUTED, LabelEntry.Status.SETTLED, LabelEntry.Status.SKIPPED):
+    is_flagged = entry.status == LabelEntry.Status.AGREED and entry.labels.filter(is_flagged=True).exists()
+    if entry.status not in _MAY_BE_SETTLED and not is_flagged:
         raise Conflict("There is nothing to settle here.", fix="Go back to the list of disputes.")
     cleaned, now = _cleaned(entry.task, values, is_final=True), timezone.now()
     Label.objects.update_or_create(
@@ -349,20 +351,3 @@ def agreement_of(*, task: LabelTask) -> list[dict[str, Any]]:
         task.agreement = {"fields": agreement(task.fields, triples)}
         LabelTask.objects.filter(pk=task.pk).update(agreement=task.agreement)
     return task.agreement["fields"]
-
-
-@transaction.atomic
-def step_label_set(*, actor: Actor, subject: str, step: int, value: int | None) -> StepLabel | None:
-    """Mark a step of a rollout: 1 helps, 0 neither, -1 harms; None takes the mark back."""
-    check_can(actor, Permission.LABEL, team=actor.team)
-    key = {"team": actor.team, "subject": subject, "step": step, "created_by": actor.user}
-    if value is None:
-        StepLabel.objects.filter(**key).delete()
-        return None
-    if value not in schema.STEP_MARKS:
-        raise UserError("A step is marked 1, 0 or -1.", where="value", fix="Use 1 helps, 0 neither, -1 harms.")
-    try:
-        label, _ = StepLabel.objects.update_or_create(**key, defaults={"value": value})
-    except IntegrityError as exc:
-        raise Conflict("The mark was set at the same moment elsewhere.", fix="Set it again.") from exc
-    return label

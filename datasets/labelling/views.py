@@ -63,9 +63,12 @@ def task_import(request: TeamRequest) -> HttpResponse:
     form = ImportForm(request.POST or None, request.FILES or None)
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
-            task = exchange.label_studio_import(
+            task, left_out = exchange.label_studio_import(
                 actor=request.actor, name=form.cleaned_data["name"], content=form.cleaned_data["file"].read()
             )
+            if left_out:
+                kinds = ", ".join(f"{count} of type {kind}" for kind, count in left_out.items())
+                messages.warning(request, f"Answers that no field can hold were left out: {kinds}.")
             return redirect_to(request, _url("task-detail", task))
     return render(request, "labels/task_import.html", {"form": form}, status=422 if form.errors else 200)
 
@@ -83,6 +86,7 @@ def task_detail(request: TeamRequest, public_id: str) -> HttpResponse:
         "progress": selectors.task_progress(actor=request.actor, task=task),
         "agreement": services.agreement_of(task=task),
         "disputes": list(task.entries.filter(status=LabelEntry.Status.DISPUTED).select_related("item")[:SHOWN]),
+        "flagged": list(selectors.flagged_list(actor=request.actor, task=task)[:SHOWN]),
         "entries": list(settled.select_related("item")[:SHOWN]),
         "is_annotator": selectors.is_annotator(request.actor, task),
         "is_adjudicator": selectors.is_adjudicator(request.actor, task),
@@ -98,31 +102,32 @@ def task_detail(request: TeamRequest, public_id: str) -> HttpResponse:
 def entry_next(request: TeamRequest, public_id: str) -> HttpResponse:
     """The person's next entry, or what is left to do when there is none."""
     task = selectors.task_get(team=request.actor.team, public_id=public_id)
+    return render(request, "labels/queue.html", _next_context(request, task))
+
+
+def _next_context(request: TeamRequest, task: LabelTask, notice: str = "") -> dict[str, object]:
     claimed = services.entry_claim(actor=request.actor, task=task)
-    progress = selectors.task_progress(actor=request.actor, task=task)
     if claimed is None:
-        context = {"task": task, "progress": progress, "is_adjudicator": selectors.is_adjudicator(request.actor, task)}
-        return render(request, "labels/queue_empty.html", context)
+        return {
+            "task": task,
+            "progress": selectors.task_progress(actor=request.actor, task=task),
+            "is_adjudicator": selectors.is_adjudicator(request.actor, task),
+        }
     entry, label = claimed
-    return render(request, "labels/queue.html", _queue_context(request, task, entry, label, progress))
+    return _queue_context(request, task, entry, label) | {"notice": notice}
 
 
 def _queue_context(
-    request: TeamRequest,
-    task: LabelTask,
-    entry: LabelEntry,
-    label: Label,
-    progress: selectors.Progress,
-    error: str = "",
+    request: TeamRequest, task: LabelTask, entry: LabelEntry, label: Label, error: str = ""
 ) -> dict[str, object]:
     shown = pages.entry_shown(entry)
     return {
         "task": task,
         "entry": entry,
         "shown": shown,
-        "form_fields": pages.form_fields(task.fields, label.values, shown.steps),
+        **pages.form_context(task, label.values, shown),
         "label": label,
-        "progress": progress,
+        "progress": selectors.task_progress(actor=request.actor, task=task),
         "error": error,
         "can_undo": selectors.last_submitted(actor=request.actor, task=task) is not None,
     }
@@ -154,20 +159,31 @@ def _entry(request: TeamRequest, public_id: str, position: int) -> tuple[LabelTa
 @team_view
 @require_POST
 def label_submit(request: TeamRequest, public_id: str, position: int) -> HttpResponse:
+    """Hand the answer in. A page with htmx gets the next entry in the same answer, so nobody waits between two."""
     task, entry = _entry(request, public_id, position)
-    values = values_posted(task.fields, request.POST)
+    values, is_flagged, notice = values_posted(task.fields, request.POST), "flag" in request.POST, ""
     try:
-        services.label_submit(actor=request.actor, entry=entry, values=values, is_flagged="flag" in request.POST)
+        services.label_submit(actor=request.actor, entry=entry, values=values, is_flagged=is_flagged)
     except services.Taken as exc:
-        messages.warning(request, str(exc))
+        notice = str(exc)
     except (NotFound, NotAllowed):
         raise
     except StudioError as exc:
-        progress = selectors.task_progress(actor=request.actor, task=task)
-        draft = Label(entry=entry, values=values)
-        context = _queue_context(request, task, entry, draft, progress, error=str(exc))
-        return render(request, "labels/queue.html", context, status=422)
+        draft = Label(entry=entry, values=values, is_flagged=is_flagged)
+        context = _queue_context(request, task, entry, draft, error=str(exc))
+        return render(request, _queue_template(request, entry), context, status=422)
+    if request.htmx:
+        context = _next_context(request, task, notice)
+        return render(request, _queue_template(request, context.get("entry")), context)
+    if notice:
+        messages.warning(request, notice)
     return redirect_to(request, _url("entry-next", task))
+
+
+def _queue_template(request: TeamRequest, entry: object) -> str:
+    if not request.htmx:
+        return "labels/queue.html"
+    return "labels/_queue.html" if entry else "labels/_queue_empty.html"
 
 
 @team_view
@@ -229,7 +245,8 @@ def entry_settle(request: TeamRequest, public_id: str, position: int) -> HttpRes
         "entry": entry,
         "shown": shown,
         "answers": pages.answers_side_by_side(entry, labels),
-        "form_fields": pages.form_fields(task.fields, values, shown.steps),
+        **pages.form_context(task, values, shown),
+        "compared_fields": task.fields,
         "error": error,
         "events": list(entry.events.all()) if entry.status == LabelEntry.Status.SETTLED else [],
     }

@@ -238,19 +238,6 @@ class Migration(migrations.Migration):
             name='source_file',
             field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='datasets.sourcefile'),
         ),
-        migrations.CreateModel(
-            name='StepLabel',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('subject', models.CharField(help_text="The rollout's public id.", max_length=64)),
-                ('step', models.PositiveIntegerField()),
-                ('value', models.SmallIntegerField()),
-                ('created_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='teams.team')),
-            ],
-        ),
         migrations.AddConstraint(
             model_name='dataset',
             constraint=models.UniqueConstraint(fields=('team', 'slug'), name='dataset_slug_once_per_team'),
@@ -302,13 +289,5 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='datasetversion',
             constraint=models.UniqueConstraint(fields=('dataset', 'number'), name='version_number_once'),
-        ),
-        migrations.AddConstraint(
-            model_name='steplabel',
-            constraint=models.UniqueConstraint(fields=('team', 'subject', 'step', 'created_by'), name='step_label_once_per_person'),
-        ),
-        migrations.AddConstraint(
-            model_name='steplabel',
-            constraint=models.CheckConstraint(condition=models.Q(('value__in', [-1, 0, 1])), name='step_label_in_range'),
         ),
     ]

@@ -1,7 +1,8 @@
 """Reads of stored credit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from datasets.labelling.selectors import step_labels
 from jobs.attribution.convert import credit_step
 from jobs.attribution.methods.base import action_key
 from jobs.attribution.models import RolloutCredit, StepMark
@@ -24,7 +25,25 @@ COMPARED_STEPS = 4000
 
 def marks_of(rollout: Rollout) -> list[StepMark]:
     """Everyone's marks on the steps of one rollout."""
-    return list(StepMark.objects.filter(rollout=rollout).select_related("user").order_by("step_index", "id"))
+    return sorted(marks_on([rollout]), key=lambda mark: mark.step_index)
+
+
+def marks_on(rollouts: Sequence[Rollout]) -> list[StepMark]:
+    """Everyone's marks on steps: those set on a rollout's page, and those handed in at a label queue by people who set
+    none on the page. The latter are rows of another room, so they are built here and never saved."""
+    if not rollouts:
+        return []
+    by_id = {rollout.public_id: rollout for rollout in rollouts}
+    marks = list(StepMark.objects.filter(rollout__in=rollouts).select_related("user").order_by("step_index", "id"))
+    known = {(mark.rollout_id, mark.step_index, mark.user_id) for mark in marks}
+    for label in step_labels(team_id=rollouts[0].team_id, subjects=list(by_id)):
+        place = (by_id[label.subject].pk, label.step, label.user.pk)
+        if place not in known:
+            known.add(place)
+            marks.append(
+                StepMark(rollout=by_id[label.subject], step_index=label.step, user=label.user, mark=label.mark)
+            )
+    return marks
 
 
 def action_keys_of(rollouts: Iterable[Rollout]) -> dict[int, list[str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from jobs.attribution.methods.base import Z90
 from jobs.attribution.models import RolloutCredit, StepMark
+from jobs.attribution.selectors import marks_on
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.teams.models import Team
 
@@ -125,8 +126,8 @@ def _marks(found: Iterable[tuple]) -> list[Line]:
     """Mean credit of steps that people marked as helping, neither, harming."""
     credits = {row[0]: row[3] for row in found}
     sorted_by: dict[int, list[tuple[int, float, int]]] = defaultdict(list)
-    marks = StepMark.objects.filter(rollout_id__in=list(credits))
-    for rollout, index, mark in marks.values_list("rollout_id", "step_index", "mark"):
-        if index < len(credits[rollout]):
-            sorted_by[mark].append((rollout, credits[rollout][index], 0))
+    rollouts = Rollout.objects.filter(pk__in=list(credits)).only("public_id", "team_id")
+    for mark in marks_on(list(rollouts)):
+        if mark.step_index < len(credits[mark.rollout_id]):
+            sorted_by[mark.mark].append((mark.rollout_id, credits[mark.rollout_id][mark.step_index], 0))
     return [line(StepMark.Mark(mark).label, rows) for mark, rows in sorted(sorted_by.items(), reverse=True)]

@@ -110,6 +110,7 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
 
     rollout, baseline = reading.rollout, siblings.baseline
     return {
+        "may_edit": can(request.actor, Permission.DATASET_EDIT),
         "advantage": None if rollout.reward is None or baseline is None else rollout.reward - baseline,
         "prompt": prompt_of(rollout),
         "again": again,

@@ -14,6 +14,7 @@ from jobs.rollouts import filters as filtering
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
+from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 
 #: Characters of a long result on one page.
@@ -47,6 +48,7 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         "query": request.GET.urlencode(),
         "stopped_search": explorer.searched_to(team=team, filters=filters) if filters.q else False,
         "is_new": filters.is_empty and not shown,
+        "may_edit": can(request.actor, Permission.DATASET_EDIT),
         **_GROUP_ROWS,
         "stop_reasons": Rollout.StopReason.choices,
     }

@@ -1,29 +1,55 @@
-"""Import of JSONL beside plain SQLite inserts of the same lines, in one run, on the database of the settings."""
+"""Import of JSONL beside a plain SQLite script on the same lines in the same run, growth of memory, and text search, on the
+database of the settings.
+
+The plain script is what one writes without a product: parse each line (orjson), take the columns out of it, insert them in
+batches under the same indexes, full text included. It checks nothing, counts nothing and hashes nothing.
+"""
 
 import io
 import json
+import random
 import resource
 import sqlite3
 import sys
 import tempfile
 import time
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
+
+import orjson
 
 ROWS = 100_000
 TARGET_SHARE = 0.60
 TARGET_GROWTH_MB = 200
+TARGET_SEARCH_MS = 100
+SEARCHES = 300
+WORDS = 20_000
+ITEM_COLUMNS = "version_id, position, line, key, title, split, raw, digest, question_hash, problem"
+
+
+def vocabulary() -> list[str]:
+    """Made words; the n-th is used 1/n as often as the first, as words of a language are."""
+    return [
+        f"{first}{vowel}{second}{number}"
+        for number in range(WORDS // 200)
+        for first in "bdfgklmnpr"
+        for vowel in "aeiu"
+        for second in "lnrst"
+    ]
 
 
 def make_file(path: Path, rows: int) -> None:
     """Rows of about 1 kB: messages, reference, difficulty, tags."""
-    filler = "The buyer asks where the service is taxed and who accounts for it. " * 11
+    draw, words = random.Random(1), vocabulary()  # noqa: S311 texts, no secrets
+    weights = list(accumulate(1 / (rank + 1) for rank in range(len(words))))
     with path.open("w") as out:
         for number in range(rows):
+            said = " ".join(draw.choices(words, cum_weights=weights, k=150))
             row = {
                 "messages": [
                     {"role": "developer", "content": "Answer with the country alone."},
-                    {"role": "user", "content": f"Case {number}: {filler}"},
+                    {"role": "user", "content": f"Case {number}: {said}"},
                 ],
                 "reference_answer": ("Poland", "Spain", "Italy", "Malta")[number % 4],
                 "difficulty": number % 5,
@@ -33,37 +59,61 @@ def make_file(path: Path, rows: int) -> None:
 
 
 def plain_sqlite(source: Path, target: Path) -> float:
-    """Seconds to put the lines into a table with the columns and indexes of ours, with nothing checked."""
+    """Seconds to put the lines into tables with the columns and indexes of ours, with nothing checked."""
     database = sqlite3.connect(target)
     database.executescript(
         """
-        PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
+        PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-20000; PRAGMA mmap_size=134217728;
         CREATE TABLE item (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INT, position INT, line INT, key TEXT,
             title TEXT, split TEXT, raw TEXT, digest TEXT, question_hash INT, problem TEXT);
         CREATE UNIQUE INDEX a ON item (version_id, position);
         CREATE UNIQUE INDEX b ON item (version_id, key);
         CREATE INDEX c ON item (version_id, split, position);
         CREATE INDEX d ON item (version_id);
+        CREATE VIRTUAL TABLE item_words USING fts5 (words, content='');
         """
     )
     started = time.perf_counter()
-    insert = (
-        "INSERT INTO item (version_id, position, line, key, title, split, raw, digest, question_hash, problem)"
-        " VALUES (1, ?, ?, ?, ?, 'train', ?, ?, 0, '')"
-    )
-    digest, batch = "0" * 64, []
-    with source.open() as lines:
-        for number, line in enumerate(lines):
-            batch.append((number, number + 1, f"{number + 1:04d}", line[80:200], line[:-1], digest))
-            if len(batch) == 2000:
-                database.executemany(insert, batch)
-                database.commit()
-                batch = []
-    database.executemany(insert, batch)
-    database.commit()
+    insert = f"INSERT INTO item (id, {ITEM_COLUMNS}) VALUES (?, 1, ?, ?, ?, ?, 'train', ?, ?, 0, '')"  # noqa: S608
+    digest = "0" * 64
+    batch: list[tuple[Any, ...]] = []
+    words: list[tuple[int, str]] = []
+
+    def store() -> None:
+        database.executemany(insert, batch)
+        database.executemany("INSERT INTO item_words (rowid, words) VALUES (?, ?)", words)
+        database.commit()
+        batch.clear()
+        words.clear()
+
+    with source.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            row = orjson.loads(line)
+            said = [message["content"] for message in row["messages"]]
+            batch.append((number, number, number, f"{number:04d}", said[-1][:200], line[:-1].decode(), digest))
+            words.append((number, " ".join([*said, row["reference_answer"], str(row["difficulty"]), *row["tags"]])))
+            if len(batch) == 4000:
+                store()
+    store()
     seconds = time.perf_counter() - started
     database.close()
     return seconds
+
+
+def search_p95(version: Any) -> float:
+    """Milliseconds of the slow end of searches for common words, rare words, two words and phrases, pages included."""
+    from datasets.pages import item_page
+
+    draw, words = random.Random(2), vocabulary()  # noqa: S311 texts, no secrets
+    weights = list(accumulate(1 / (rank + 1) for rank in range(len(words))))
+    took = []
+    for number in range(SEARCHES):
+        chosen = draw.choices(words, cum_weights=weights, k=2) if number % 2 else draw.sample(words, 2)
+        search = (chosen[0], f"{chosen[0]} {chosen[1]}", f'"{chosen[0]} {chosen[1]}"', f"Case {number}")[number % 4]
+        started = time.perf_counter()
+        item_page(version, search=search)
+        took.append(time.perf_counter() - started)
+    return sorted(took)[int(0.95 * len(took))] * 1000
 
 
 def measures(rows: int = ROWS) -> list[dict[str, Any]]:
@@ -90,6 +140,7 @@ def measures(rows: int = ROWS) -> list[dict[str, Any]]:
             growth = _peak_mb() - before
             if version.item_count != rows:
                 raise RuntimeError(f"{version.item_count} of {rows} rows came in: {version.report}")
+            searched = search_p95(version)
             source_file.content.delete(save=False)
     finally:
         DatasetVersion.objects.filter(team=team).delete()
@@ -100,6 +151,7 @@ def measures(rows: int = ROWS) -> list[dict[str, Any]]:
         _measure("plain SQLite rows/s", rows / plain, None),
         _measure("import share of plain SQLite", plain / ours, TARGET_SHARE, at_least=True),
         _measure("import memory growth MB", growth, TARGET_GROWTH_MB, at_least=False),
+        _measure(f"text search p95 ms in {rows:,} items", searched, TARGET_SEARCH_MS, at_least=False),
     ]
 
 

@@ -28,7 +28,7 @@
 
   const use = (control) => {
     if (control.matches("input:not([type=checkbox], [type=radio]), textarea, select")) control.focus();
-    else control.click();
+    else (control.control ?? control).click(); // a label's own click would move the focus, and keys would rest
   };
 
   // Lists -----------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@
   let waitsForPlace = 0;
 
   const busy = (target) =>
-    target.closest?.("input, textarea, select, [contenteditable], [role=menu], details.pop[open]") ||
+    target.closest?.("input:not([type=checkbox], [type=radio]), textarea, select, [contenteditable], [role=menu], details.pop[open]") ||
     document.querySelector("dialog[open]");
 
   const press = (key) => {
@@ -117,7 +117,9 @@
       target.blur();
       return;
     }
-    if ((event.ctrlKey || event.metaKey) && (key === "Enter" || key.toLowerCase() === "s")) {
+    // Ctrl+Z stays the browser's own where text is being written.
+    const isWriting = target.matches?.("textarea, input:not([type=checkbox], [type=radio])");
+    if ((event.ctrlKey || event.metaKey) && (key === "Enter" || key.toLowerCase() === "s" || (key === "z" && !isWriting))) {
       const control = document.querySelector(`[data-key-ctrl="${key.toLowerCase()}"]`);
       if (control && isVisible(control)) {
         control.click();
@@ -148,7 +150,7 @@
       // Enter opens the page itself, also where a click would only peek.
       location.href = firstLink(row).href;
       event.preventDefault();
-    } else if (key === " " && row && !target.matches?.("button, summary")) {
+    } else if (key === " " && row && !target.matches?.("button, summary, input")) {
       if (peekRow(row)) event.preventDefault();
     } else if (key === "x" && row) {
       row.querySelector("input[type=checkbox]")?.click();

@@ -90,6 +90,32 @@ def test_two_annotators_and_an_adjudicator(signed_in_page, axe, picture, task, p
     ]  # fmt: skip
 
 
+def test_steps_are_marked_by_keys(signed_in_page, axe, picture, member, people):
+    fields = [*FIELDS, {"name": "steps", "label": "Did each step bring the agent closer?", "kind": "steps",
+                        "required": False}]  # fmt: skip
+    task = services.task_create(actor=member, name="VAT rollouts", fields=fields)
+    steps = [
+        {"title": f"Read article {n}", "text": "Services are taxed where the customer is. " * n} for n in (44, 47, 58)
+    ]
+    content = {"messages": row("Where is storage taxed?")["messages"], "steps": steps, "answer": "In the Netherlands."}
+    services.task_add_subjects(
+        actor=member, task=task, subjects=[{"subject": f"roll-{n}", "content": content} for n in range(2)]
+    )
+    page = signed_in_page(people[0])
+    page.goto(address("entry-next", task))
+    for key in ("1", "j", "j", "3", "y"):
+        page.keyboard.press(key)
+    assert page.get_by_role("radio", name="Yes").is_checked()
+    picture(page, "label-steps")
+    assert axe(page) == []
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("heading", name="Rollout 2").wait_for()
+    assert task.entries.get(position=0).result == {"right": "Yes", "steps": {"0": 1, "2": -1}}
+    page.keyboard.press("Control+z")
+    page.get_by_role("heading", name="Rollout 1").wait_for()
+    assert page.get_by_role("radio", name="harms").nth(2).is_checked()
+
+
 def test_queue_on_a_phone(signed_in_page, axe, picture, task, people):
     page = signed_in_page(people[0], width="phone")
     page.goto(address("entry-next", task))

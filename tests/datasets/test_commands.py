@@ -6,6 +6,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from datasets.models import Dataset, DatasetVersion
+from datasets.pages import split_coverage
+from datasets.selectors import split_counts
 from datasets.services import dataset_version_freeze
 from rftstudio.teams.actor import system_actor
 from tests.datasets.helpers import CASES, jsonl, row
@@ -50,6 +52,17 @@ def test_mapping_makes_a_conversation_of_columns(run):
     report, code = run("real/eval-protocol/gsm8k_5.jsonl", "--map", "prompt=user_query,reference=ground_truth_for_eval")
     assert (report["rows"], report["errors"], code) == (5, [], 0)
     assert set(report["fields"]) == {"id", "messages", "reference_answer"}
+
+
+def test_train_and_validation_files_go_to_their_sides(run):
+    run("real/azure-rft/toolcall_train_10.jsonl")
+    report, code = run("real/azure-rft/toolcall_valid_10.jsonl", "--split", "validation")
+    version = DatasetVersion.objects.get()
+    assert (report["rows"], code, report["warnings"]) == (10, 0, [])
+    assert split_counts(version) == {"train": 10, "validation": 10}
+    assert split_coverage(version)["reference_tool_args"] == "train 0 of 10, validation 10 of 10"
+    with pytest.raises(CommandError, match="no split"):
+        run("inputs/c001_bom.jsonl", "--split", "dev", dataset="Other")
 
 
 def test_bad_mapping_is_refused_in_words(run):

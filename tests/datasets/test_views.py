@@ -9,6 +9,7 @@ from django.urls import reverse
 from datasets.models import Dataset, DatasetVersion
 from datasets.services import dataset_version_freeze
 from tests.datasets.helpers import import_bytes, import_case, jsonl, row
+from tests.factories.studio import ready_baseline_of
 
 pytestmark = pytest.mark.django_db
 
@@ -236,9 +237,9 @@ def test_search_and_split_filter(client_of, member):
         member, jsonl(row("alpha", split="train"), row("beta", split="test"), row("alp", split="test"))
     )
     client = client_of(member)
-    page = client.get(url("version-detail", version) + "?q=alp").context["page"]
+    page = client.get(url("version-detail", version) + "?q=alp*").context["page"]
     assert [item.title for item in page.items] == ["alpha", "alp"]
-    page = client.get(url("version-detail", version) + "?q=alp&split=test").context["page"]
+    page = client.get(url("version-detail", version) + "?q=alp*&split=test").context["page"]
     assert [item.title for item in page.items] == ["alp"]
 
 
@@ -306,3 +307,21 @@ def test_problem_list_as_csv(client_of, member):
     answer = client_of(member).get(url("problems-csv", version))
     lines = io.StringIO(b"".join(answer.streaming_content).decode()).read().splitlines()
     assert lines[1].endswith(",'=1+1")
+
+
+def test_version_asks_the_floors_above_who_uses_it(client_of, member, stranger):
+    evaluation = ready_baseline_of(member)
+    version = evaluation.dataset_version
+    panel = reverse("jobs:version-panel", args=[member.team.slug, version.public_id])
+    assert panel in client_of(member).get(url("version-detail", version) + "?tab=used").content.decode()
+    page = client_of(member).get(panel).content.decode()
+    assert reverse("evaluations:evaluation-detail", args=[member.team.slug, evaluation.public_id]) in page
+    assert client_of(stranger).get(panel).status_code == 404
+    rollout = evaluation.batch.rollouts.select_related("item").first()
+    place = [member.team.slug, rollout.item.version.public_id, rollout.item.position]
+    assert (
+        reverse("rollouts:item-panel", args=place)
+        in client_of(member).get(reverse("datasets:item-detail", args=place)).content.decode()
+    )
+    assert rollout.public_id in client_of(member).get(reverse("rollouts:item-panel", args=place)).content.decode()
+    assert client_of(stranger).get(reverse("rollouts:item-panel", args=place)).status_code == 404

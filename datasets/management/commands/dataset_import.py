@@ -28,6 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--team", required=True, help="the team's short name")
         parser.add_argument("--dataset", required=True, help="the dataset's name; made when there is none")
         parser.add_argument("--map", default="", help="prompt=COLUMN,reference=COLUMN,developer=…,id=…,split=…")
+        parser.add_argument("--split", default="", help="train, validation or test: where every row of the file goes")
         parser.add_argument("--new-version", action="store_true", help="start a version with this file's rows alone")
         parser.add_argument("--freeze", action="store_true", help="freeze the version when nothing is in its way")
         parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
@@ -62,7 +63,13 @@ class Command(BaseCommand):
             return report
         add_to = None if options["new_version"] else self._draft(actor, dataset)
         started = services.dataset_version_import_start(
-            actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, add_to=add_to, queue=False
+            actor=actor,
+            dataset=dataset,
+            source_file=source_file,
+            mapping=mapping,
+            split=options["split"],
+            add_to=add_to,
+            queue=False,
         )
         if not services.file_import_run(file_import_id=started.pk, on_progress=self._progress(options["json"])):
             raise CommandError("Another process is importing this file. Wait for it, then run the command again.")

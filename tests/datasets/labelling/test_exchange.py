@@ -16,7 +16,9 @@ HISTORY = "real/label-studio/export_with_history.json"
 
 
 def brought(member, path: str, name: str = "From there"):
-    return label_studio_import(actor=member, name=name, content=(CASES / path).read_bytes())
+    task, left_out = label_studio_import(actor=member, name=name, content=(CASES / path).read_bytes())
+    assert left_out == {}
+    return task
 
 
 def test_hostile_choice_is_kept_as_it_was(member):
@@ -39,12 +41,32 @@ def test_history_is_kept(member):
     assert entry.status == "agreed"
 
 
-def test_export_of_an_import_of_an_export_is_the_same(member, task, anna, bert):
-    for actor, values in ((anna, {"right": "Yes", "note": "=1+1"}), (bert, {"right": "No"})):
+FORM = [
+    {"name": "right", "label": "Is it right?", "kind": "choice", "required": True,
+     "options": [{"value": value, "label": value, "key": value[0].lower()} for value in ("Yes", "No", "Unclear")]},
+    {"name": "topics", "label": "Topics", "kind": "tags", "required": False, "options": []},
+    {"name": "worth", "label": "Worth", "kind": "score", "required": False, "low": 1, "high": 10},
+    {"name": "steps", "label": "Steps", "kind": "steps", "required": False},
+    {"name": "proof", "label": "Passages", "kind": "span", "required": False},
+    {"name": "note", "label": "Note", "kind": "note", "required": False},
+]  # fmt: skip
+
+
+def test_export_of_an_import_of_an_export_is_the_same(member, version, anna, bert, cleo):
+    task = services.task_create(
+        actor=member, name="Whole form", fields=FORM, version=version, overlap=2,
+        annotators=[anna.user, bert.user], adjudicators=[cleo.user],
+    )  # fmt: skip
+    full = {"right": "Yes", "topics": ["vat", "ships"], "worth": 7, "steps": {"0": 1, "2": -1},
+            "proof": ["one passage", "another"], "note": "=1+1"}  # fmt: skip
+    for actor, values in ((anna, full), (bert, {"right": "No"})):
         entry, _ = services.entry_claim(actor=actor, task=task)
-        services.label_submit(actor=actor, entry=entry, values=values)
+        disputed = services.label_submit(actor=actor, entry=entry, values=values)
+    services.entry_adjudicate(actor=cleo, entry=disputed, values={"right": "Unclear"})
+    entry, _ = services.entry_claim(actor=anna, task=task)
+    services.label_skip(actor=anna, entry=entry, reason="no idea")
     first = label_studio_export(actor=member, task=task)
-    again = label_studio_import(actor=member, name="Again", content=json.dumps(first).encode())
+    again, _ = label_studio_import(actor=member, name="Again", content=json.dumps(first).encode())
     second = label_studio_export(actor=member, task=again)
 
     def plain(rows):
@@ -54,8 +76,21 @@ def test_export_of_an_import_of_an_export_is_the_same(member, task, anna, bert):
                 annotation.pop("lead_time")
         return rows
 
-    assert len(first[0]["annotations"]) == 2
+    assert [len(row["annotations"]) for row in first] == [3, 1, 0, 0]
     assert plain(second) == plain(first)
+    assert again.fields == FORM
+    settled = again.entries.get(position=0)
+    assert (settled.status, settled.result, settled.settled_by) == ("settled", {"right": "Unclear"}, cleo.user.email)
+    assert Label.objects.get(entry__task=again, user=anna.user, entry__position=0).values == full
+
+
+def test_answers_that_no_field_can_hold_are_told(member):
+    spans = [{"from_name": "ner", "type": "labels", "value": {"text": text, "labels": ["X"]}} for text in ("a", "b")]
+    box = {"from_name": "box", "type": "rectanglelabels", "value": {"x": 1}}
+    rows = [{"data": {"text": "a b"}, "annotations": [{"completed_by": 1, "result": [*spans, box, "odd"]}]}]
+    task, left_out = label_studio_import(actor=member, name="x", content=json.dumps(rows).encode())
+    assert left_out == {"rectanglelabels": 1}
+    assert Label.objects.get(entry__task=task).values == {"ner": ["a", "b"]}
 
 
 def test_blind_export_holds_only_what_may_be_seen(task, anna, bert, member):

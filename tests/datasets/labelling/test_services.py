@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from datasets.labelling import selectors, services
-from datasets.models import Label, LabelEntry, LabelTask, StepLabel
+from datasets.models import Label, LabelEntry, LabelTask
 from datasets.services import dataset_version_freeze
 from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.teams.models import AuditEvent
@@ -239,16 +239,8 @@ def test_rollouts_are_queued_and_their_steps_marked(member, anna):
         == 0
     )
     answer(anna, task, {"steps": {"0": 1, "1": "-1"}})
-    services.step_label_set(actor=anna, subject="rollout_1", step=0, value=0)
-    services.step_label_set(actor=anna, subject="rollout_1", step=0, value=1)
-    assert selectors.step_labels(team=member.team, subjects=["rollout_1"]) == {"rollout_1": {0: [1, 1], 1: [-1]}}
-    services.step_label_set(actor=anna, subject="rollout_1", step=0, value=None)
-    assert not StepLabel.objects.exists()
+    marks = selectors.step_labels(team_id=member.team.pk, subjects=["rollout_1"])
+    assert [(mark.step, mark.user, mark.mark) for mark in marks] == [(0, anna.user, 1), (1, anna.user, -1)]
     assert selectors.subject_labels(team=member.team, subjects=["rollout_1"])["rollout_1"] == [
         {"steps": {"0": 1, "1": -1}}
     ]
-
-
-def test_viewer_marks_no_step(viewer):
-    with pytest.raises(NotAllowed):
-        services.step_label_set(actor=viewer, subject="rollout_1", step=0, value=1)

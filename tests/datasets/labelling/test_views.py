@@ -61,6 +61,62 @@ def test_queue_shows_the_entry_and_hides_the_reference(client_of, task, anna):
     assert b"secret reference" not in page.content
 
 
+def test_queue_shows_what_a_rollout_did_and_answered(client_of, member, anna):
+    fields = [{"name": name, "label": name, "kind": kind} for name, kind in (("steps", "steps"), ("answer", "note"))]
+    task = services.task_create(actor=member, name="Rollouts", fields=fields)
+    content = {
+        "messages": [{"role": "user", "content": "Where?"}],
+        "steps": [{"title": "Read article 44", "text": "It says so."}],
+        "answer": "In Malta.",
+    }
+    services.task_add_subjects(actor=member, task=task, subjects=[{"subject": "roll-1", "content": content}])
+    page = client_of(anna).get(url("entry-next", task)).content.decode()
+    assert all(text in page for text in ("Where?", "Read article 44", "It says so.", "In Malta."))
+    assert 'name="value-steps-0" value="-1"' in page
+
+
+def test_submit_by_htmx_answers_the_next_entry(client_of, task, anna, bert):
+    client, htmx = client_of(anna), {"HX-Request": "true"}
+    client.get(url("entry-next", task))
+    page = client.post(url("label-submit", task, 0), {"value-right": "0"}, headers=htmx)
+    assert page.templates[0].name == "labels/_queue.html"
+    assert "Question 1?" in page.content.decode()
+    assert client.post(url("label-submit", task, 1), {}, headers=htmx).status_code == 422
+    for place in (1, 2, 3):
+        page = client.post(url("label-submit", task, place), {"value-right": "0"}, headers=htmx)
+    assert "Nothing is left for you" in page.content.decode()
+
+
+def test_item_says_how_far_its_labels_are_and_what_holds(client_of, task, version, anna, bert):
+    item = reverse("datasets:item-detail", args=[task.team.slug, version.public_id, 0])
+    submitted(anna, task, "Yes")
+    page = client_of(bert).get(item).content.decode()
+    assert "1 of 2 labels are in" in page
+    assert "note of" not in page
+    submitted(bert, task, "Yes")
+    assert "agreed" in client_of(bert).get(item).content.decode()
+    page = client_of(bert).get(reverse("datasets:version-detail", args=[task.team.slug, version.public_id]))
+    assert [each.label_mark for each in page.context["page"].items] == ["agreed", "0 of 2", "0 of 2", "0 of 2"]
+
+
+def test_flagged_entry_is_listed_and_can_be_settled_though_all_agree(client_of, task, anna, bert, cleo):
+    for actor in (anna, bert):
+        entry, _ = services.entry_claim(actor=actor, task=task)
+        agreed = services.label_submit(actor=actor, entry=entry, values={"right": "Yes"}, is_flagged=actor is anna)
+    page = client_of(cleo).get(url("task-detail", task))
+    assert page.context["flagged"] == [agreed]
+    client_of(cleo).post(url("entry-settle", task, 0), {"value-right": "1"})
+    agreed.refresh_from_db()
+    assert (agreed.status, agreed.result) == ("settled", {"right": "No"})
+    assert client_of(cleo).get(url("task-detail", task)).context["flagged"] == []
+
+
+def test_flag_of_another_is_blind_too(client_of, task, anna, bert):
+    entry, _ = services.entry_claim(actor=anna, task=task)
+    services.label_submit(actor=anna, entry=entry, values={"right": "Yes"}, is_flagged=True)
+    assert client_of(bert).get(url("task-detail", task)).context["flagged"] == []
+
+
 def test_queue_shows_nothing_of_others(client_of, task, anna, bert):
     submitted(anna, task, "Yes")
     client = client_of(bert)
