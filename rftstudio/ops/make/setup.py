@@ -72,7 +72,9 @@ def _install(name: str, *options: str) -> None:
     arguments = [*options, "--require-hashes", "-r", str(REQUIREMENTS / name)]
     uv = _uv()
     if uv is not None:
-        done = subprocess.run([uv, "pip", "install", "--quiet", "--python", str(PYTHON), *arguments], check=False)
+        # Compiled now, as pip does: where bytecode is never written, each process would compile all of it again.
+        quiet = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(PYTHON)]
+        done = subprocess.run([*quiet, *arguments], check=False)
         if done.returncode == 0:
             return
         _say("uv did not manage; trying with pip")
