@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "rftstudio.api.rest.apps.RestConfig",
+    "rftstudio.notify.apps.NotifyConfig",
     "rftstudio.core",
     "rftstudio.teams",
     "rftstudio.usage",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -65,6 +65,10 @@ def problem_handler(exc: Exception, context: dict[str, Any]) -> Response | None:
         body = problem(404, "There is nothing at this address.", code="not_found", request_id=request_id)
     elif isinstance(exc, PermissionDenied):
         body = problem(403, "You may not do this.", code="permission_denied", request_id=request_id)
+    elif isinstance(exc, RequestDataTooBig):
+        body = problem(413, "The body is too large.", code="too_large", request_id=request_id)
+    elif isinstance(exc, (BadRequest, SuspiciousOperation)):
+        body = problem(400, "The request cannot be read.", code="invalid", request_id=request_id)
     elif isinstance(exc, exceptions.NotAuthenticated):
         body = problem(exc.status_code, NO_KEY, code="no_api_key", fix=NO_KEY_FIX, request_id=request_id)
         headers["WWW-Authenticate"] = getattr(exc, "auth_header", "Bearer")

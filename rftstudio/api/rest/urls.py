@@ -17,6 +17,7 @@ from rftstudio.api.rest import (
     rollouts,
     teams,
     usage,
+    webhooks,
 )
 
 app_name = "rest"
@@ -168,6 +169,17 @@ _PEOPLE_AND_MONEY = [
     _at("approvals/<str:public_id>/approve", usage.ApprovalApprove, "approval-approve"),
     _at("approvals/<str:public_id>/decline", usage.ApprovalDecline, "approval-decline"),
 ]
+_NOTICES = [
+    _at("webhooks", webhooks.Webhooks, "webhook-list"),
+    _at("webhooks/<str:public_id>", webhooks.WebhookDetail, "webhook-get"),
+    _at("webhooks/<str:public_id>/secret", webhooks.WebhookSecret, "webhook-secret"),
+    _at("webhooks/<str:public_id>/test", webhooks.WebhookTest, "webhook-test"),
+    _at("webhooks/<str:public_id>/deliveries", webhooks.WebhookDeliveries, "webhook-deliveries"),
+    _at("webhook-deliveries/<str:public_id>/replay", webhooks.DeliveryReplay, "webhook-replay"),
+    _at("mail-choice", webhooks.MailChoices, "mail-choice"),
+    _at("sinks", webhooks.Sinks, "sink-list"),
+    _at("sinks/<str:public_id>", webhooks.SinkDetail, "sink-get"),
+]
 
 urlpatterns = [
     path("schema/", docs.schema, name="schema"),
@@ -177,4 +189,5 @@ urlpatterns = [
     *_RECIPES,
     *_RUNS,
     *_PEOPLE_AND_MONEY,
+    *_NOTICES,
 ]
