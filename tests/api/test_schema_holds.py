@@ -21,8 +21,9 @@ from rftstudio.api.docs import schema_text
 from rftstudio.teams.models import Role, Team
 from rftstudio.teams.permissions import KEY_RIGHTS
 from tests.api.rest.conftest import key_of
-from tests.api.rest.worlds import parameters, rest_world
+from tests.api.rest.worlds import parameters
 from tests.conftest import actor_in
+from tests.rights.world import world_of
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 EXAMPLES = 4
@@ -39,7 +40,7 @@ def door(django_db_setup, django_db_blocker):
         browser.force_login(actor_in(team, Role.OWNER).user, backend="django.contrib.auth.backends.ModelBackend")
         yield {
             "schema": schemathesis.openapi.from_dict(json.loads(schema_text())),
-            "world": rest_world(team),
+            "world": world_of(team),
             "key": (Client(raise_request_exception=False), {"Authorization": f"Bearer {key_of(team, Role.OWNER)}"}),
             "session": (browser, {"X-Team": "ours"}),
         }

@@ -101,7 +101,9 @@ def test_a_failure_is_tried_again_with_growing_pauses_until_it_works(hook, recei
     assert delivery.status == "done"
     assert [tried.status for tried in delivery.tries.order_by("id")] == [500, 0, 200]
     assert PAUSES[0] <= pauses[0] < PAUSES[0] * 1.2 < PAUSES[1] <= pauses[1]
-    ids = {request.headers.get("webhook-id") or request.headers.get("Webhook-Id") for request in receiver.server.requests}
+    ids = {
+        request.headers.get("webhook-id") or request.headers.get("Webhook-Id") for request in receiver.server.requests
+    }
     assert len(ids) == 1
 
 
@@ -151,7 +153,9 @@ def test_a_redirect_is_not_followed(hook, receiver, ended):
     assert len(receiver.server.requests) == 1
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1/x", "http://169.254.169.254/", "http://[::1]/", "http://0x7f000001/"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/x", "http://169.254.169.254/", "http://[::1]/", "http://0x7f000001/"]
+)
 def test_an_address_inside_is_refused_when_it_is_saved(owner, url):
     with pytest.raises(AddressRefused):
         webhook_create(actor=owner, url=url)
@@ -208,9 +212,10 @@ def test_test_button_sends_at_once_and_is_limited(hook, owner, receiver):
     failed = webhook_test(actor=owner, webhook=webhook)
     assert failed.status == "failed"  # a person looks at it, so it is not tried again
     assert "script" not in failed.tries.get().fault
+    for _ in range(8):
+        webhook_test(actor=owner, webhook=webhook)
     with pytest.raises(QuotaExceeded):
-        for _ in range(20):
-            webhook_test(actor=owner, webhook=webhook)
+        webhook_test(actor=owner, webhook=webhook)
 
 
 def test_a_new_secret_signs_beside_the_old_one_for_a_day(hook, owner, receiver, ended, queued):
@@ -226,8 +231,8 @@ def test_a_new_secret_signs_beside_the_old_one_for_a_day(hook, owner, receiver, 
     webhook.old_until = timezone.now() - timedelta(seconds=1)
     webhook.save()
     assert webhook_test(actor=owner, webhook=webhook).status == "done"
+    later = receiver.server.requests[1]
     with pytest.raises(WebhookVerificationError):
-        later = receiver.server.requests[1]
         Verifier(old).verify(later.body, dict(later.headers))
 
 

@@ -20,7 +20,7 @@ from graders.validation import grader_problems, is_costly
 from rftstudio.api.rest.describe import describe
 from rftstudio.api.rest.endpoint import Endpoint
 from rftstudio.api.rest.wire import AnyObject, Empty, Row, Wanted, Wire, example_id
-from rftstudio.core.errors import NotFound, UserError
+from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.teams.permissions import Permission, check_can
 
 EDIT = Permission.GRADER_EDIT
@@ -413,7 +413,7 @@ class GraderAgreement(OfGrader):
         )
         question = question or (asked[0] if asked and not wanted.get("question") else None)
         if question is None:
-            raise NotFound("There are no labels for such a question.")
+            raise Conflict("There are no labels for such a question.", where="question", fix="Have rollouts judged first.")
         labelled = labelled_samples(team=self.team, version=version, question=question, good=wanted.get("good", []))
         trial = set_run(actor=self.actor, team=self.team, config=config, samples=labelled)
         pairs = [
@@ -424,7 +424,7 @@ class GraderAgreement(OfGrader):
         mark = config.get("pass_threshold")
         found = calibrate(pairs, pass_mark=0.5 if mark is None else float(mark))
         if found is None:
-            raise NotFound("No labelled rollout could be graded.")
+            raise Conflict("No labelled rollout could be graded.", fix="Test the draft on one of them.")
         return Response(_agreement_wire(question.title, found))
 
 
