@@ -113,8 +113,8 @@ def unknown_refused(result: dict[str, Any], generator: Any, request: Any, public
     return result
 
 
-def _all_below(parent: type) -> list[type[serializers.Serializer]]:
-    found = []
+def _all_below(parent: type[serializers.Serializer]) -> list[type[serializers.Serializer]]:
+    found: list[type[serializers.Serializer]] = []
     for child in parent.__subclasses__():
         found += [child, *_all_below(child)]
     return found

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -26,6 +27,7 @@ def _page(request: TeamRequest, **more: Any) -> HttpResponse:
     context = {
         "mail_form": MailForm(instance=choice),
         "may_manage": may_manage,
+        "has_mail": bool(settings.EMAIL_HOST),
         "webhooks": selectors.webhook_list(team=actor.team) if may_manage else [],
         "sinks": selectors.sink_list(team=actor.team) if may_manage else [],
         "webhook_form": WebhookForm(),

@@ -26,7 +26,8 @@ from tests.conftest import actor_in
 from tests.rights.world import world_of
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-EXAMPLES = 4
+#: Of each operation and way; with all operations this is half a minute.
+EXAMPLES = 2
 #: A key manages neither members nor keys and approves no money, so these are asked with a person's session.
 PERSONS = re.compile("Needs the right `(?!({})`)".format("|".join(KEY_RIGHTS)))
 

@@ -134,7 +134,7 @@ class RolloutCredit(OfRollout):
     def get(self, request: Request, public_id: str) -> Response:
         reading, asked = self.reading(), self.asked(CreditQuery)
         found = selectors.credits_of(reading.rollout)
-        rows = [credit for key, credit in found.items() if asked.get("method") in (None, key)]
+        rows: list[Any] = [credit for key, credit in found.items() if asked.get("method") in (None, key)]
         for credit in rows:
             credit.is_fresh = services.is_fresh(credit, reading.siblings.everyone)
         return self.paged(pages.whole(rows), CreditWire)

@@ -23,7 +23,7 @@ _IF_MATCH = OpenApiParameter(
 
 
 @cache
-def page_shape(wire: type[serializers.Serializer]) -> type[serializers.Serializer]:
+def page_shape(wire: Any) -> type[serializers.Serializer]:
     """`{"data": [...], "next_cursor": …, "previous_cursor": …}` of these rows."""
     fields: dict[str, Any] = {
         "data": wire(many=True),
@@ -59,7 +59,8 @@ def describe(
             parameters.append(_KEY)
         if has_condition:
             parameters.append(_IF_MATCH)
-        shape = page_shape(answers) if answers and (is_paged or is_list) else answers
+        rows: Any = answers
+        shape = page_shape(rows) if answers is not None and (is_paged or is_list) else answers
         if bytes_of:
             responses: Any = {(status, kind): OpenApiTypes.BINARY for kind in bytes_of}
         else:

@@ -100,7 +100,7 @@ class Endpoint(APIView):
         """Write only what has not changed. The team's row is held, so of two such writes at once one is refused."""
         with transaction.atomic():
             Team.objects.select_for_update(no_key=True).get(pk=self.team.pk)
-            present = _etag(JSONRenderer().render(self.get(request, **self.kwargs).data))  # type: ignore[attr-defined]
+            present = _etag(JSONRenderer().render(self.get(request, **self.kwargs).data))
             wanted = [tag.strip() for tag in request.headers["If-Match"].split(",")]
             if present not in wanted and "*" not in wanted:
                 raise PreconditionFailed

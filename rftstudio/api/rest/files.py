@@ -86,8 +86,8 @@ class FilePreview(Endpoint):
         found = selectors.source_file_get(team=self.team, public_id=public_id)
         try:
             with found.content.open("rb") as content:
-                facts = readers.facts_of(content, found.filename)
-                rows = readers.first_rows(content, facts, SHOWN_ROWS)
+                facts = readers.facts_of(content.file, found.filename)
+                rows = readers.first_rows(content.file, facts, SHOWN_ROWS)
         except FileRefused as refused:
             raise UserError(refused.message, where="file", fix=refused.fix, code=refused.code) from refused
         shown = {

@@ -413,7 +413,9 @@ class GraderAgreement(OfGrader):
         )
         question = question or (asked[0] if asked and not wanted.get("question") else None)
         if question is None:
-            raise Conflict("There are no labels for such a question.", where="question", fix="Have rollouts judged first.")
+            raise Conflict(
+                "There are no labels for such a question.", where="question", fix="Have rollouts judged first."
+            )
         labelled = labelled_samples(team=self.team, version=version, question=question, good=wanted.get("good", []))
         trial = set_run(actor=self.actor, team=self.team, config=config, samples=labelled)
         pairs = [

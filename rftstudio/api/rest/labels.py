@@ -120,7 +120,7 @@ class ClaimWire(Wire):
 
 
 class LabelAnswer(Wanted):
-    values = AnyObject()  # type: ignore[assignment]
+    values = AnyObject()
     is_flagged = serializers.BooleanField(default=False)
 
     example = {"values": {"right": "Yes"}}
@@ -133,7 +133,7 @@ class LabelSkip(Wanted):
 
 
 class LabelSettle(Wanted):
-    values = AnyObject()  # type: ignore[assignment]
+    values = AnyObject()
 
     example = {"values": {"right": "Yes"}}
 
@@ -202,7 +202,9 @@ class TaskList(Endpoint):
         wanted = self.values(LabelTaskNew)
         version_id = wanted.pop("version", None)
         version = version_get(team=self.team, public_id=version_id) if version_id else None
-        people = {name: _people(self.team, wanted.pop(name, []), name) for name in ("annotators", "adjudicators")}
+        people: dict[str, Any] = {
+            name: _people(self.team, wanted.pop(name, []), name) for name in ("annotators", "adjudicators")
+        }
         made = services.task_create(
             actor=self.actor, fields=wanted.pop("form"), version=version, split=wanted.pop("split", ""), **wanted, **people
         )  # fmt: skip

@@ -28,9 +28,10 @@ def sinks_sweep() -> int:
 
 
 def _jobs_of(sink: Sink) -> list[Job]:
-    """Jobs with steps, made since the sink was, that are not copied to their end."""
-    done = SinkRun.objects.filter(sink=sink, is_finished=True).values("job")
-    fresh = Q(created_at__gte=sink.created_at) | Q(finished_at=None)
+    """Jobs with steps that ran when the sink was made, or came later, and are not copied to their end."""
+    runs = SinkRun.objects.filter(sink=sink)
+    begun, done = runs.values("job"), runs.filter(is_finished=True).values("job")
+    fresh = Q(created_at__gte=sink.created_at) | Q(finished_at=None) | Q(pk__in=begun)
     return list(Job.objects.filter(fresh, team=sink.team, done_steps__gt=0).exclude(pk__in=done).order_by("id")[:20])
 
 

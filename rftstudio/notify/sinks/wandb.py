@@ -26,7 +26,7 @@ class WandbWriter:
             )  # fmt: skip
             for step, values in rows:
                 run.log(values, step=step)
-            run.finish(exit_code=_EXIT.get(ended, 0), quiet=True)
+            run.finish(exit_code=_EXIT.get(ended, 0))
         except Exception as exc:  # its errors have no family of their own
             raise UpstreamUnavailable(f"Weights & Biases: {type(exc).__name__}.") from exc
         return run_id
