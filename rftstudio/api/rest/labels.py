@@ -16,7 +16,7 @@ from rftstudio.api.rest.datasets import VersionWire
 from rftstudio.api.rest.describe import describe
 from rftstudio.api.rest.endpoint import Endpoint
 from rftstudio.api.rest.wire import AnyObject, Empty, Row, Wanted, Wire, example_id
-from rftstudio.core.errors import NotAllowed, NotFound, UserError
+from rftstudio.core.errors import Conflict, NotAllowed, UserError
 from rftstudio.teams.models import User
 from rftstudio.teams.permissions import Permission
 
@@ -359,5 +359,5 @@ class LabelUndo(OfTask):
         self.values(Empty)
         entry = services.label_undo(actor=self.actor, task=task)
         if entry is None:
-            raise NotFound("There is nothing to take back.")
+            raise Conflict("There is nothing to take back.")
         return self.shown(entry, LabelEntryWire)
