@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from jobs.agents import selectors, services, trials
 from jobs.agents.diff import version_changes
+from jobs.agents.ladder import ladder
 from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
 from jobs.agents.tools.http import shown_url
 from jobs.agents.validation import tool_advice
@@ -206,6 +207,7 @@ class RungWire(Wire):
     version = serializers.CharField(source="version.public_id")
     number = serializers.IntegerField(source="version.number")
     change = serializers.CharField(source="version.change")
+    is_trained = serializers.BooleanField()
     evaluation = serializers.CharField(allow_blank=True)
     mean_reward = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -339,7 +341,7 @@ class AgentVersions(OfAgent):
 class AgentLadder(OfAgent):
     @describe("agent_ladder", "See the versions with what each scored", answers=RungWire, is_list=True)
     def get(self, request: Request, public_id: str) -> Response:
-        return self.listed(selectors.ladder(list(selectors.agent_version_list(agent=self.agent()))), RungWire)
+        return self.listed(ladder(list(selectors.agent_version_list(agent=self.agent()))).rungs, RungWire)
 
 
 class AgentVersionDetail(Endpoint):

@@ -182,6 +182,57 @@ class ReasonWanted(Wanted):
     example = {"reason": "Agreed with finance."}
 
 
+class MonthWire(Wire):
+    month = serializers.DateField()
+    usd = money()
+    unpriced = serializers.IntegerField()
+    is_closed = serializers.BooleanField()
+    is_over = serializers.BooleanField()
+
+    example = {"month": "2026-10-01", "usd": "84.20000000", "unpriced": 0, "is_closed": True, "is_over": True}
+
+
+class ClosingWire(Wire):
+    month = serializers.DateField()
+    usd = money(help_text="As it was reported when the month was closed.")
+    unpriced = serializers.IntegerField()
+    reopened_at = serializers.DateTimeField(allow_null=True)
+
+    example = {"month": "2026-10-01", "usd": "84.20000000", "unpriced": 0, "reopened_at": None}
+
+
+class MonthClose(Wanted):
+    month = serializers.DateField(help_text="Any day of it.")
+
+    example = {"month": "2026-10-01"}
+
+
+class MonthReopen(MonthClose):
+    reason = serializers.CharField(max_length=300)
+
+    example = {"month": "2026-10-01", "reason": "A bill came late."}
+
+
+class Months(Endpoint):
+    @describe("month_list", "See what each month came to", right=SEE, answers=MonthWire, is_list=True)
+    def get(self, request: Request) -> Response:
+        return self.listed(reports.month_lines(team=self.team), MonthWire)
+
+
+class MonthClosed(Endpoint):
+    @describe("month_close", "Close the books of a month", right=APPROVE, takes=MonthClose, answers=ClosingWire)
+    def post(self, request: Request) -> Response:
+        made = services.month_close(actor=self.actor, **self.values(MonthClose))
+        return self.shown(made, ClosingWire)
+
+
+class MonthOpened(Endpoint):
+    @describe("month_reopen", "Open the last closed month again", right=APPROVE, takes=MonthReopen, answers=ClosingWire)
+    def post(self, request: Request) -> Response:
+        made = services.month_reopen(actor=self.actor, **self.values(MonthReopen))
+        return self.shown(made, ClosingWire)
+
+
 class Spend(Endpoint):
     @describe("spend_get", "See where the money goes", right=SEE, answers=SpendWire, query=(SpendQuery,))
     def get(self, request: Request) -> Response:

@@ -195,6 +195,24 @@ def test_other_types_methods_and_addresses_are_refused(rest):
     assert rest.get("/api/datasets/%00").status_code == 404
 
 
+def test_what_breaks_on_our_side_is_a_problem_without_its_insides(rest, monkeypatch, caplog):
+    from datasets import services
+
+    def breaks(**values):
+        Dataset.objects.create(team=values["actor"].team, name="half", slug="half")
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr(services, "dataset_create", breaks)
+    answer = rest.post("/api/datasets", {"name": "x"}, **KEY)
+    assert answer.status_code == 500
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "studio_failed"
+    assert "hunter2" not in answer.content.decode()
+    assert answer.json()["request_id"] in str([record.msg for record in caplog.records])
+    assert not Dataset.objects.exists()
+    assert not KeptAnswer.objects.exists()
+
+
 def test_a_session_needs_its_team_and_the_csrf_token(owner):
     browser = Client(enforce_csrf_checks=True)
     browser.force_login(owner.user, backend="django.contrib.auth.backends.ModelBackend")
