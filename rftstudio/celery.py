@@ -23,6 +23,9 @@ app.conf.beat_schedule = {
     },
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
     "notices-look": {"task": "rftstudio.usage.tasks.notices_look", "schedule": 300.0, "options": {"expires": 300.0}},
+    "notices-sweep": {"task": "rftstudio.notify.tasks.notices_sweep", "schedule": 10.0, "options": {"expires": 30.0}},
+    "sinks-sweep": {"task": "rftstudio.notify.tasks.sinks_sweep", "schedule": 30.0, "options": {"expires": 90.0}},
+    "kept-sweep": {"task": "rftstudio.api.rest.tasks.kept_sweep", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "storage-charge": {"task": "jobs.tasks.storage_charge", "schedule": 3600.0, "options": {"expires": 3600.0}},
 }
 app.conf.task_routes = {

@@ -19,6 +19,7 @@ urlpatterns = [
     path("", include("jobs.attribution.urls")),
     path("", include("jobs.evaluations.urls")),
     path("", include("jobs.urls")),
+    path("", include("rftstudio.notify.urls")),
     path("", include("rftstudio.api.urls")),
     path("admin/", admin.site.urls),
 ]

@@ -1,6 +1,6 @@
 """Addresses of the REST doors."""
 
-from django.urls import path
+from django.urls import include, path
 
 from rftstudio.api import health, models_door, schema  # noqa: F401  schema registers itself by being read
 
@@ -9,4 +9,5 @@ urlpatterns = [
     path("healthz", health.healthz, name="health"),
     path("v1/models", models_door.model_list, name="model-list"),
     path("v1/models/<path:name>", models_door.model_get, name="model-get"),
+    path("api/", include("rftstudio.api.rest.urls")),
 ]

@@ -44,6 +44,8 @@ INSTALLED_APPS = [
     "allauth.socialaccount.providers.openid_connect",
     "rest_framework",
     "drf_spectacular",
+    "rftstudio.api.rest.apps.RestConfig",
+    "rftstudio.notify.apps.NotifyConfig",
     "rftstudio.core",
     "rftstudio.teams",
     "rftstudio.usage",
@@ -72,6 +74,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
+    "rftstudio.api.rest.limits.RateHeaders",
 ]
 
 AUTHENTICATION_BACKENDS = [
@@ -224,7 +227,23 @@ REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["rftstudio.api.authentication.ApiKeyAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_THROTTLE_CLASSES": ["rftstudio.api.rest.limits.KeyThrottle"],
     "EXCEPTION_HANDLER": "rftstudio.api.errors.exception_handler",
+}
+# Requests a key may make in a minute at /api and /v1 together; 0 lifts the limit.
+STUDIO_API_REQUESTS_PER_MINUTE = env.number("STUDIO_API_REQUESTS_PER_MINUTE", 1200)
+SPECTACULAR_SETTINGS = {
+    "TITLE": "RFT Studio",
+    "VERSION": "1",
+    "DESCRIPTION": "`/api` is Studio's own door, `/v1` the OpenAI-compatible one. The guide is in docs/api.md.",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SCHEMA_PATH_PREFIX": r"/(api|v1)",
+    "COMPONENT_SPLIT_REQUEST": False,
+    "POSTPROCESSING_HOOKS": [
+        "rftstudio.api.schema.refusals_add",
+        "rftstudio.api.schema.unknown_refused",
+    ],
 }
 
 # Hosts that outbound calls may reach although they are private: tool servers on this network, for instance.

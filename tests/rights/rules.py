@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rftstudio.teams.permissions import Permission as P
+from tests.rights.api_rules import API_RULES, ApiRule
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def edit(right: P, *of: str, **more: Any) -> TeamRule:
     return TeamRule(get=P.VIEW, post=right, of=of, **more)
 
 
-RULES: dict[str, TeamRule | OtherRule] = {
+RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     # people and keys
     "teams:home-redirect": OtherRule("person"),
     "teams:log-in": OtherRule("open"),
@@ -212,8 +213,22 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "jobs:job-resume": act(P.JOB_LAUNCH, "job"),
     "jobs:job-cancel": act(P.JOB_LAUNCH, "job"),
     "jobs:checkpoint-evaluate": act(P.JOB_LAUNCH, "checkpoint"),
+    # notices
+    "notify:notice-list": TeamRule(get=P.VIEW, post=P.TEAM_MANAGE, data={"url": "https://hooks.example.com/"}),
+    "notify:mail-choice": act(P.VIEW),
+    "notify:webhook-detail": form(P.TEAM_MANAGE, "webhook"),
+    "notify:webhook-test": act(P.TEAM_MANAGE, "webhook"),
+    "notify:webhook-switch": act(P.TEAM_MANAGE, "webhook"),
+    "notify:webhook-remove": act(P.TEAM_MANAGE, "webhook"),
+    "notify:delivery-replay": act(P.TEAM_MANAGE, "delivery"),
+    "notify:sink-new": act(P.TEAM_MANAGE, data={"kind": "mlflow", "project": "x", "url": "https://x.example/"}),
+    "notify:sink-switch": act(P.TEAM_MANAGE, "sink"),
+    "notify:sink-remove": act(P.TEAM_MANAGE, "sink"),
     # REST
+    "api:rest:schema": OtherRule("open"),
+    "api:rest:docs": OtherRule("open"),
     "api:health": OtherRule("open"),
     "api:model-list": OtherRule("key"),
     "api:model-get": OtherRule("key", of=("model_name",)),
 }
+RULES |= API_RULES

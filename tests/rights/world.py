@@ -8,6 +8,8 @@ from datasets.labelling.services import task_create
 from jobs.agents.models import Tool
 from jobs.models import Checkpoint, Job
 from jobs.rollouts.models import RegradeRun
+from rftstudio.notify.models import Delivery, Event, Sink
+from rftstudio.notify.services import webhook_create
 from rftstudio.teams import services as teams
 from rftstudio.teams.models import Membership, UserSession
 from rftstudio.usage.models import Approval
@@ -41,6 +43,11 @@ def world_of(team) -> dict[str, object]:
         team=team, source=f"{team.slug}/1", unit="training_second", subject="trl", quantity=1, at=timezone.now()
     )
     approval = Approval.objects.create(team=team, source=job.public_id, label="Job 1", amount_usd=Decimal(1))
+    webhook, _ = webhook_create(actor=owner, url="https://hooks.example.com/")
+    event = Event.objects.create(
+        team=team, type="studio.test", key=f"{team.slug}-1", object_id="x", happened_at=timezone.now()
+    )
+    delivery = Delivery.objects.create(webhook=webhook, event=event, next_at=timezone.now())
     return {
         "member": Membership.objects.get(team=team, user=other.user).pk,
         "key": key.public_id,
@@ -67,6 +74,12 @@ def world_of(team) -> dict[str, object]:
         "job": job.public_id,
         "checkpoint": Checkpoint.objects.create(team=team, job=job, step_number=1, path="gone").public_id,
         "dataset": draft.dataset.public_id,
+        "agent_version": baseline.agent_version.public_id,
+        "batch": baseline.batch.public_id,
+        "method": "divergence",
+        "webhook": webhook.public_id,
+        "delivery": delivery.public_id,
+        "sink": Sink.objects.create(team=team, kind="mlflow", url="https://x.example", project="x").public_id,
         "zero": 0,
         "one": 1,
         "jsonl": "jsonl",

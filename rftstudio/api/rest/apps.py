@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class RestConfig(AppConfig):
+    name = "rftstudio.api.rest"
+    label = "rest"
+    verbose_name = "REST"
