@@ -9,11 +9,12 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET
 
-from jobs.rollouts import drawings, explorer, exports
+from jobs.rollouts import drawings, explorer, exports, search
 from jobs.rollouts import filters as filtering
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
+from rftstudio.teams.models import Team
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 
 #: Characters of a long result on one page.
@@ -31,7 +32,7 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
     cursor = {name: _cursor(request.GET.get(name)) for name in ("after", "before")}
     find = explorer.group_page if by_item else explorer.rollout_page
     page = find(team=team, filters=filters, **cursor)
-    count, is_exact = explorer.count_text(filtering.rows(team=team, filters=filters))
+    counted = explorer.counted(team=team, filters=filters)
     for group in page.groups:
         group.dots = _dots(team.slug, group)
     shown = [row.rollout for row in page.rows] + [row.rollout for group in page.groups for row in group.rows]
@@ -40,12 +41,11 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         "chips": [chip | {"url": _without(request, chip["name"])} for chip in filtering.chips(filters, request.GET)],
         "page": page,
         "by_item": by_item,
-        "count": count,
-        "is_exact": is_exact,
+        "counted": counted,
         "tools": explorer.tool_names(shown),
         "views": _views(request),
         "query": request.GET.urlencode(),
-        "stopped_search": explorer.searched_to(team=team, filters=filters) if filters.q else False,
+        "stopped_search": _is_cut(team, filters, counted),
         "is_new": filters.is_empty and not shown,
         **_GROUP_ROWS,
         "stop_reasons": Rollout.StopReason.choices,
@@ -53,6 +53,13 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
     if not context["is_new"] and "charts" in request.GET:  # for readers without a script
         context["histograms"] = _histograms(request, filters)
     return render(request, "rollouts/rollout_list.html", context)
+
+
+def _is_cut(team: Team, filters: filtering.Filters, counted: explorer.Counted) -> bool:
+    """Whether the text has more matches than a search looks at."""
+    if not filters.q or filtering.is_id(filters.q):
+        return False
+    return counted.is_more or search.count(team.pk, filters.q, search.MOST + 1) > search.MOST
 
 
 @team_view
