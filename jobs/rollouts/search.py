@@ -34,9 +34,11 @@ _SQLITE_TRIGGERS = (
     f"INSERT INTO {_TABLE}({_TABLE}, rowid, words) VALUES ('delete', old.id, {_OLD}); "
     f"INSERT INTO {_TABLE}(rowid, words) VALUES (new.id, {_NEW}); END",
 )
+# ASCII punctuation parts words here as it does in FTS5; PostgreSQL alone would keep "-1" and "0.18" whole.
 _POSTGRES = (
     "ALTER TABLE rollouts_rollout ADD COLUMN search_words tsvector GENERATED ALWAYS AS (to_tsvector('simple'::regconfig, "
-    f"title || ' ' || left(answer, {_LONGEST}) || ' ' || left(error, {_LONGEST}) || ' ' || group_key || ' ' || tool_path)) STORED",
+    f"regexp_replace(title || ' ' || left(answer, {_LONGEST}) || ' ' || left(error, {_LONGEST}) || ' ' || group_key "
+    "|| ' ' || tool_path, '[!-/:-@\\[-`{-~]+', ' ', 'g'))) STORED",
     f"CREATE INDEX {_TABLE} ON rollouts_rollout USING gin (search_words)",
 )
 
