@@ -166,6 +166,28 @@ class LargeResult(models.Model):
         constraints = [models.UniqueConstraint(fields=["step", "call"], name="large_result_once_per_call")]
 
 
+class SavedView(TeamOwned):
+    """A search of the rollout list that a person keeps under a name; `created_by` is whose."""
+
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1000, help_text="The list's query string, without places in it.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "created_by", "name"], name="view_once_per_name")]
+
+
+class MaskRule(TeamOwned):
+    """What is taken out of a team's rollouts before they are stored; see masking.py."""
+
+    kind = models.CharField(max_length=8)
+    words = models.CharField(
+        max_length=200, blank=True, help_text="For kind words: a phrase, * for letters and digits."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "kind", "words"], name="mask_rule_once")]
+
+
 class Gateway(TeamOwned):
     """A door for a hosted or external trainer: it calls our tools and grader, and its rollouts appear as our own."""
 
