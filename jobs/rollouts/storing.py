@@ -102,6 +102,7 @@ def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> dict[str, Any]:
         "logprob_sum": finite(step.logprob_sum),
         "entropy_mean": finite(step.entropy_mean),
         "step_reward": finite(step.step_reward if step.step_reward is not None else reward),
+        "reference_logprob": finite(step.reference_logprob),
         "started_at": _moment(step.started_at),
         "milliseconds": finite(step.milliseconds),
     }
@@ -144,5 +145,6 @@ def step_record(step: Step) -> StepRecord:
         logprob_sum=step.logprob_sum,
         entropy_mean=step.entropy_mean,
         step_reward=step.step_reward,
+        reference_logprob=step.reference_logprob,
         milliseconds=step.milliseconds,
     )

@@ -2,6 +2,7 @@
 the attribution room, one floor up."""
 
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
@@ -11,10 +12,11 @@ from django.views.decorators.http import require_GET
 
 from jobs.rollouts import drawings, explorer, exports, search
 from jobs.rollouts import filters as filtering
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, SavedView
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
+from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 
 #: Characters of a long result on one page.
@@ -44,6 +46,9 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         "counted": counted,
         "tools": explorer.tool_names(shown),
         "views": _views(request),
+        "kept": SavedView.objects.filter(team=team, query=_search(request)).first(),
+        "can_keep": can(request.actor, Permission.LABEL),
+        "can_import": can(request.actor, Permission.EVALUATION_RUN),
         "query": request.GET.urlencode(),
         "stopped_search": _is_cut(team, filters, counted),
         "is_new": filters.is_empty and not shown,
@@ -154,14 +159,21 @@ def _views(request: TeamRequest) -> list[dict[str, Any]]:
         ("With an error", "error=1&by=rollout"),
     ]
     present = {k: v for k, v in request.GET.items() if k not in ("after", "before", "peek")}
+    kept = SavedView.objects.filter(team=request.actor.team).order_by("name")
+    made += [(view.name, view.query) for view in kept]
     tabs = []
     for label, query in made:
-        wanted = dict(part.split("=") for part in query.split("&")) if query else {}
+        wanted = dict(parse_qsl(query))
         url = f"{request.path}?{query}" if query else request.path
         tabs.append({"label": label, "url": url, "is_current": present == wanted})
     if not any(tab["is_current"] for tab in tabs):
         tabs.insert(0, {"label": "This search", "url": request.get_full_path(), "is_current": True})
     return tabs
+
+
+def _search(request: TeamRequest) -> str:
+    """The present search as a kept view has it."""
+    return urlencode([(k, v) for k, v in request.GET.items() if k not in filtering.OTHER_PARAMETERS - {"by"}])
 
 
 def _cursor(text: str | None) -> int | None:

@@ -134,6 +134,7 @@ def _step(rollout: ImportedRollout, step: dict[str, Any], place: int) -> StepRec
         input_tokens=whole(step.get("input_tokens")),
         output_tokens=whole(step.get("output_tokens")),
         step_reward=number(step.get("step_reward", step.get("reward"))),
+        reference_logprob=number(step.get("reference_logprob")),
         started_at=at.seconds if at else None,
         milliseconds=number(step.get("milliseconds")),
     )
