@@ -20,14 +20,5 @@ JUDGE = Method(
     compute=lambda rollouts: [],
     is_complete=False,
 )
-INFORMATION_GAIN = Method(
-    key="information_gain",
-    name="Gain in knowledge",
-    sentence="Credit is how much likelier the reference answer became with each step.",
-    needs="log-probabilities of the reference after each step; no backend here stores them",
-    paper="IGPO, arXiv 2510.14967",
-    compute=lambda rollouts: [],
-)
-
-LIVE: dict[str, Method] = {method.key: method for method in (RERUN, JUDGE, INFORMATION_GAIN)}
+LIVE: dict[str, Method] = {method.key: method for method in (RERUN, JUDGE)}
 ALL: dict[str, Method] = {**METHODS, **LIVE}

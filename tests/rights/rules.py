@@ -189,6 +189,8 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "attribution:method-list": see(),
     "attribution:source-credit": see("evaluation"),
     "attribution:source-compute": act(P.EVALUATION_RUN, "evaluation"),
+    "attribution:judge-start": act(P.EVALUATION_RUN, "rollout", query={"model": "model"}),
+    "attribution:knowledge-read": act(P.EVALUATION_RUN, "rollout"),
     "attribution:rerun-start": act(P.EVALUATION_RUN, "rollout"),
     "attribution:step-mark": act(P.LABEL, "rollout", "one", data={"mark": "1"}),
     # evaluations and jobs
