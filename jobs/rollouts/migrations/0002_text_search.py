@@ -14,5 +14,5 @@ def backwards(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("rollouts", "0005_regrade_runs")]
+    dependencies = [("rollouts", "0001_initial")]
     operations = [migrations.RunPython(forwards, backwards)]
