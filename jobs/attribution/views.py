@@ -118,6 +118,7 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
         "orders": orders,
         "tokens": rollout.input_tokens + rollout.output_tokens,
         "tabs": tabs,
+        "tabs_off": [tab for tab in tabs if not tab.is_ready and not tab.is_current],
         "tab": next(tab for tab in tabs if tab.is_current),
         "next_method": ready[(place + 1) % len(ready)].key,
         "group_line": mark_safe(drawings.group_line(reading, url_of, beside)),  # noqa: S308 numbers and escaped urls
