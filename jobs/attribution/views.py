@@ -15,7 +15,7 @@ from jobs.attribution.catalogue import ALL
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.orders import credit_orders
-from jobs.attribution.reliability import bench_results, claim_rows, judge_reliability
+from jobs.attribution.reliability import bench_results, claim_rows, judge_reliability, reliability_of
 from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
@@ -280,5 +280,7 @@ def source_compute(request: TeamRequest, source: str) -> HttpResponse:
 @require_GET
 def method_list(request: TeamRequest) -> HttpResponse:
     """How each method works, what it assumes and how often it was right on worlds with a known answer."""
-    cards = [{"method": method, "rows": claim_rows(key)} for key, method in ALL.items()]
+    cards = [
+        {"method": method, "rows": claim_rows(key), "known": reliability_of(key, 8)} for key, method in ALL.items()
+    ]
     return render(request, "attribution/method_list.html", {"cards": cards, "bench": bench_results()})

@@ -47,6 +47,8 @@ METHOD = Method(
     sentence="Credit is how much likelier the reference answer became with each step, as the policy itself sees it.",
     needs="log-probabilities of the reference answer after each step",
     paper="IGPO, arXiv 2510.14967",
+    assumes="knowing the reference answer is what earns the reward",
+    fails="several answers are right, or the policy would word the reference differently",
     compute=compute,
     is_complete=False,
 )
