@@ -143,8 +143,10 @@ def _credits(
     found = {
         key: credit for key, credit in selectors.credits_of(rollout).items() if services.is_fresh(credit, everyone)
     }
+    is_now = "compute" in request.GET
+    is_long = sum(other.n_steps for other in everyone) > selectors.COMPARED_STEPS
     for key in services.GROUP_ONLY:
-        if key not in found and has.get(key, True):
+        if key not in found and has.get(key, True) and (not is_long or (is_now and key == method)):
             credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=key)
             found |= {key: credit} if credit else {}
     if rerun.METHOD not in found and (settled := rerun.rerun_settle(rollout=rollout, siblings=everyone)):
@@ -156,7 +158,7 @@ def _credits(
         )
     if method in found or method in page.LIVE:
         return found, False
-    if "compute" not in request.GET and rollout.batch.rollouts.count() > INLINE_ROLLOUTS:
+    if not is_now and (is_long or rollout.batch.rollouts.count() > INLINE_ROLLOUTS):
         return found, True
     credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=method)
     return (found | {method: credit} if credit else found), False

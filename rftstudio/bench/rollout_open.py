@@ -34,12 +34,13 @@ def _open(client: Any, team: Any, steps: int) -> dict[str, Any]:
     batch_record(batch=batch, records=[_record(steps, index) for index in range(8)])
     rollout = Rollout.objects.filter(batch=batch).order_by("id")[3]
     address = f"/t/{team.slug}/rollouts/{rollout.public_id}/?credit=divergence"
-    first, _ = _request(client, address)
-    took, sizes = zip(*(_request(client, address) for _ in range(TRIES)), strict=True)
+    first, _, _ = _request(client, address + "&compute=1")
+    took, cpu, sizes = zip(*(_request(client, address) for _ in range(TRIES)), strict=True)
     return {
         "name": f"open a rollout of {steps:,} steps",
         "p50_ms": round(statistics.median(took), 1),
         "p95_ms": round(sorted(took)[int(0.95 * TRIES)], 1),
+        "cpu_p50_ms": round(statistics.median(cpu), 1),
         "first_opening_ms": round(first, 1),
         "target_ms": TARGETS[steps],
         "kilobytes": round(max(sizes) / 1000),
@@ -47,13 +48,13 @@ def _open(client: Any, team: Any, steps: int) -> dict[str, Any]:
     }
 
 
-def _request(client: Any, address: str) -> tuple[float, int]:
-    started = time.perf_counter()
+def _request(client: Any, address: str) -> tuple[float, float, int]:
+    started, cpu = time.perf_counter(), time.process_time()
     answer = client.get(address)
-    took = (time.perf_counter() - started) * 1000
+    took, cpu = (time.perf_counter() - started) * 1000, (time.process_time() - cpu) * 1000
     if answer.status_code != 200:
         raise RuntimeError(f"{address} answered {answer.status_code}")
-    return took, len(answer.content)
+    return took, cpu, len(answer.content)
 
 
 def _record(steps: int, index: int) -> Any:

@@ -111,7 +111,9 @@ def test_rerun_holds_its_money_stops_when_it_is_used_up_and_gives_the_rest_back(
         PriceFactory(unit=unit, subject=rollout.batch.model.model, usd="0.000001")
     batch = rerun_start(actor=member, rollout=rollout)
     held = Reservation.objects.get(source=batch.source)
-    assert held.held_usd == Decimal("0.02")  # 8 × 1,100 tokens at a dollar a million, half as much again, in whole cents
+    assert held.held_usd == Decimal(
+        "0.02"
+    )  # 8 × 1,100 tokens at a dollar a million, half as much again, in whole cents
     reruns_sweep()
     held.refresh_from_db()
     assert held.status == "held"
