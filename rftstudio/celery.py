@@ -15,6 +15,8 @@ app.autodiscover_tasks()
 app.conf.beat_schedule = {
     "imports-sweep": {"task": "datasets.tasks.imports_sweep", "schedule": 30.0, "options": {"expires": 90.0}},
     "rollouts-sweep": {"task": "jobs.rollouts.tasks.rollouts_sweep", "schedule": 5.0, "options": {"expires": 15.0}},
+    "spans-sweep": {"task": "jobs.rollouts.tasks.spans_sweep", "schedule": 3600.0, "options": {"expires": 1800.0}},
+    "credit-sweep": {"task": "jobs.attribution.tasks.credit_sweep", "schedule": 15.0, "options": {"expires": 45.0}},
     "regrades-sweep": {"task": "jobs.rollouts.tasks.regrades_sweep", "schedule": 10.0, "options": {"expires": 30.0}},
     "evaluations-settle": {
         "task": "jobs.evaluations.tasks.evaluations_settle",

@@ -51,6 +51,7 @@ PORTABLE = [
     "jobs.rollouts.policies",
     "jobs.attribution.types",
     "jobs.attribution.methods",
+    "jobs.attribution.judging",
     "jobs.evaluations.metrics",
     "jobs.evaluations.readiness",
     "jobs.backends.base",
@@ -75,6 +76,7 @@ HEAVY_MAY = [
     "jobs.backends.trl",
     "jobs.rollouts.policies.local_server",
     "jobs.rollouts.policies.hf_chat",
+    "jobs.rollouts.policies.scoring",
     "rftstudio.demo.recipe",
 ]
 # Inside the trainer's process `datasets` is the library of that name, which TRL needs, and not our app.

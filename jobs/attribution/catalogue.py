@@ -9,6 +9,8 @@ RERUN = Method(
     sentence="The rest is run again from this step several times; credit is the change in mean reward.",
     needs="the policy, tools that may be called again, a budget",
     paper="VinePPO, arXiv 2410.01679",
+    assumes="the same policy still answers, and its tools can be called again without side effects",
+    fails="the policy has changed since, or eight continuations are too few for the spread of rewards",
     compute=lambda rollouts: [],
 )
 JUDGE = Method(
@@ -17,17 +19,10 @@ JUDGE = Method(
     sentence="A model marks each step; used only as far as it agreed with experts.",
     needs="a judge model and steps marked by experts",
     paper="Let's Verify Step by Step, arXiv 2305.20050",
+    assumes="the judge errs on new rollouts as on those that experts marked",
+    fails="experts would disagree themselves, or text inside a step talks to the judge",
     compute=lambda rollouts: [],
     is_complete=False,
 )
-INFORMATION_GAIN = Method(
-    key="information_gain",
-    name="Gain in knowledge",
-    sentence="Credit is how much likelier the reference answer became with each step.",
-    needs="log-probabilities of the reference after each step; no backend here stores them",
-    paper="IGPO, arXiv 2510.14967",
-    compute=lambda rollouts: [],
-)
-
-LIVE: dict[str, Method] = {method.key: method for method in (RERUN, JUDGE, INFORMATION_GAIN)}
+LIVE: dict[str, Method] = {method.key: method for method in (RERUN, JUDGE)}
 ALL: dict[str, Method] = {**METHODS, **LIVE}

@@ -1,6 +1,7 @@
 """Stored rollouts, and trajectories on their way to storage, as the portable rooms see them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.engine.types import Trajectory
@@ -35,7 +36,9 @@ def _short(text: str) -> str:
 
 
 def stored_step(step: Step) -> CreditStep:
-    return credit_step(step.text, step.tool_calls, step.output_tokens, step.step_reward)
+    made = credit_step(step.text, step.tool_calls, step.output_tokens, step.step_reward)
+    made.reference_logprob = step.reference_logprob
+    return made
 
 
 def stored_rollouts(rollouts: Iterable[Rollout]) -> list[CreditRollout]:
@@ -46,9 +49,14 @@ def stored_rollouts(rollouts: Iterable[Rollout]) -> list[CreditRollout]:
             group=f"{rollout.batch_id}:{rollout.group_key}",
             reward=rollout.reward,
             steps=[stored_step(step) for step in sorted(rollout.steps.all(), key=lambda step: step.index)],
+            reference_logprob=_number(rollout.extra.get("reference_logprob")),
         )
         for rollout in rollouts
     ]
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def trajectory_rollout(*, rollout: str, group: str, reward: float | None, trajectory: Trajectory) -> CreditRollout:

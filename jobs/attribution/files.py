@@ -35,7 +35,9 @@ def _rollout(row: dict[str, Any], number: int) -> CreditRollout:
     reward = row.get("reward")
     if reward is not None and (isinstance(reward, bool) or not isinstance(reward, int | float)):
         raise BadLine(f"Line {number}: reward is {reward!r}. Write a number, or null for ungraded.")
+    before = row.get("reference_logprob")
     return CreditRollout(
+        reference_logprob=None if before is None else float(before),
         rollout=str(row.get("rollout", number)),
         group=str(row["group"]),
         reward=None if reward is None or not math.isfinite(reward) else float(reward),
@@ -44,7 +46,7 @@ def _rollout(row: dict[str, Any], number: int) -> CreditRollout:
 
 
 def _step(step: dict[str, Any]) -> CreditStep:
-    reward = step.get("step_reward")
+    reward, known = step.get("step_reward"), step.get("reference_logprob")
     return CreditStep(
         kind=str(step.get("kind") or ("tool" if step.get("name") else "answer")),
         name=str(step.get("name") or ""),
@@ -53,6 +55,7 @@ def _step(step: dict[str, Any]) -> CreditStep:
         tokens=max(1, int(step.get("tokens") or 1)),
         is_error=bool(step.get("is_error", False)),
         step_reward=None if reward is None else float(reward),
+        reference_logprob=None if known is None else float(known),
     )
 
 
@@ -100,4 +103,6 @@ def _why_none(rollout: CreditRollout, method: str) -> str:
         return "no steps"
     if method == "returns_to_go" and all(step.step_reward is None for step in rollout.steps):
         return "no rewards per step"
+    if method == "information_gain" and all(step.reference_logprob is None for step in rollout.steps):
+        return "no log-probabilities of the reference"
     return "fewer than two graded rollouts in the group"

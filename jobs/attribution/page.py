@@ -143,19 +143,25 @@ class Walk:
 
 
 def method_tabs(
-    group_size: int, current: str, credits: Mapping[str, RolloutCredit], has_step_rewards: bool, live: Mapping[str, str]
+    group_size: int,
+    current: str,
+    credits: Mapping[str, RolloutCredit],
+    has: Mapping[str, bool],
+    live: Mapping[str, str],
+    judge: Reliability | None = None,
 ) -> list[Tab]:
-    """Every method with its reliability; one that cannot run says what it needs. `live` has the notes of some."""
+    """Every method with its reliability; one that cannot run says what it needs. `has` tells of methods whether the
+    steps hold what they need, `live` has the notes of some, `judge` how far the judge was found to agree."""
     tabs = []
     for key, method in ALL.items():
-        missing = (key == "returns_to_go" and not has_step_rewards) or (key in LIVE and key not in credits)
+        missing = not has.get(key, True) or (key in LIVE and not (key in credits and credits[key].credits))
         note = f"needs {method.needs}" if missing else _NOTES.get(key, method.needs)
         tabs.append(
             Tab(
                 key=key,
                 name=method.name,
                 note=live.get(key, note),
-                reliability=reliability_of(key, group_size),
+                reliability=judge if key == "judge" and judge else reliability_of(key, group_size),
                 is_current=key == current,
                 is_ready=not missing,
             )
@@ -171,11 +177,11 @@ _NOTES = {
     "prefix_value": "learned value of a prefix",
     "judge": "checked on your labels",
     "rerun": "fresh continuations",
-    "information_gain": "from stored logprobs",
+    "information_gain": "read off the policy",
 }
 
 
-def why_no_credit(reading: Reading, method: str, has_step_rewards: bool) -> str:
+def why_no_credit(reading: Reading, method: str, has: Mapping[str, bool]) -> str:
     """Why the waterfall is absent, or an empty text."""
     rollout, siblings = reading.rollout, reading.siblings
     if rollout.reward is None:
@@ -186,7 +192,9 @@ def why_no_credit(reading: Reading, method: str, has_step_rewards: bool) -> str:
         return "None of its siblings is graded, so there is no baseline to compare it with."
     if not rollout.n_steps:
         return "It has no steps."
-    if method == "returns_to_go" and not has_step_rewards:
+    if method == "information_gain" and not has.get(method, True):
+        return "No log-probabilities of the reference answer are stored with its steps."
+    if method == "returns_to_go" and not has.get(method, True):
         return "The grader gave no rewards on the way. A per-step grader would."
     return ""
 
@@ -395,6 +403,13 @@ def _detail(credit: RolloutCredit | None, index: int) -> dict[str, Any]:
 def _because(method: str, detail: Mapping[str, Any], credit: RolloutCredit | None, index: int) -> str:
     if note := detail.get("note"):
         return f"{str(note).capitalize()}, so the reward is shared evenly and nothing is claimed."
+    if "why" in detail:
+        words = {1: "helps", 0: "makes no difference", -1: "harms"}[detail["mark"]]
+        return (
+            f"The judge says that it {words}: “{detail['why']}”"
+            if detail["why"]
+            else f"The judge says that it {words}."
+        )
     if method == "uniform":
         return "Its part of the policy's tokens, times the advantage."
     if method == "returns_to_go":
@@ -402,6 +417,8 @@ def _because(method: str, detail: Mapping[str, Any], credit: RolloutCredit | Non
     if "before" not in detail:
         return ""
     before, after = show_reward(detail["before"]), show_reward(detail["after"])
+    if method == "information_gain":
+        return f"The policy gave the reference answer a chance of {before} before this step and {after} after it, per token."
     if method == "rerun":
         count = credit.support[index] if credit is not None else 0
         return f"Mean reward from before this step {before}, from after it {after}, over {count} continuations."

@@ -6,6 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from jobs.attribution.judging import LEAST_PAIRS, Calibration
+
 RESULTS = Path(__file__).with_name("bench_results.json")
 
 
@@ -36,9 +38,32 @@ def bench_results() -> dict[str, Any]:
 #: Methods whose worth is not a matter of the bench.
 _KNOWN = {
     "rerun": Reliability(4, "measured on the spot", "Its intervals come from the continuations themselves."),
-    "judge": Reliability(0, "not set up", "No judge has been compared with experts' marks here.", False),
-    "information_gain": Reliability(0, "not available", "The log-probabilities it needs are not stored.", False),
+    "judge": Reliability(0, "not compared yet", "No judge has been compared with experts' marks here.", False),
+    "information_gain": Reliability(
+        0,
+        "unknown",
+        "It is read off the policy exactly; whether knowing more earned the reward is not measured.",
+        False,
+    ),
 }
+
+
+def judge_reliability(found: Calibration) -> Reliability:
+    """From the steps that both the judge and experts have marked."""
+    if not found.is_enough:
+        words = f"{found.pairs} of its marks can be compared with experts' marks, {LEAST_PAIRS} are needed: mark steps with 1 2 3."
+        return Reliability(0, "not compared yet", words, False)
+    kappa = found.kappa or 0.0
+    words = (
+        f"On {found.pairs} steps that people marked it gave the same mark in {found.agreement:.0%} (kappa {kappa:.2f}); "
+        f"always giving their most frequent one would in {found.chance:.0%}."
+    )
+    if found.agreement <= found.chance:
+        return Reliability(1, "weak", f"{words} It adds nothing to that.")
+    blocks, word = (
+        (4, "high") if kappa >= 0.8 else (3, "good") if kappa >= 0.6 else (2, "fair") if kappa >= 0.4 else (1, "weak")
+    )
+    return Reliability(blocks, word, words)
 
 
 def reliability_of(method: str, group_size: int) -> Reliability:

@@ -21,18 +21,21 @@ from jobs.attribution.methods.base import Z90, closed
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.services import group_digest
 from jobs.rollouts.models import Rollout, RolloutBatch
-from jobs.rollouts.services import batch_create
+from jobs.rollouts.services import batch_cancel, batch_create
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
-from rftstudio.usage.models import Unit
-from rftstudio.usage.selectors import price_at
+from rftstudio.usage.models import Reservation, Unit
+from rftstudio.usage.selectors import price_at, spend_stop_reason
+from rftstudio.usage.services import reservation_hold, reservation_settle
 
 METHOD = "rerun"
 #: Continuations of each prefix, and the longest rollout that is re-run.
 CONTINUATIONS, MOST_STEPS = 8, 40
+#: Continuations may cost this much more than the rollout they go on from would have.
+MARGIN = Decimal("1.5")
 #: Fewer graded continuations than this leave a prefix without a value of its own.
 LEAST = 3
 
@@ -49,11 +52,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class State:
-    """How far a re-run is; `batch` is None when none was ordered."""
+    """How far a re-run is; `batch` is None when none was ordered. `note` says why it stopped early."""
 
     batch: RolloutBatch | None = None
     total: int = 0
     ended: int = 0
+    note: str = ""
 
     @property
     def is_running(self) -> bool:
@@ -100,7 +104,8 @@ def estimate(rollout: Rollout, continuations: int = CONTINUATIONS) -> Estimate:
 
 @transaction.atomic
 def rerun_start(*, actor: Actor, rollout: Rollout, continuations: int = CONTINUATIONS) -> RolloutBatch:
-    """Order the continuations; workers run them like any other rollouts. Asked twice, it is ordered once."""
+    """Order the continuations and hold their money; workers run them like any other rollouts. Asked twice, it is
+    ordered once. When the money is used up, the rest is cancelled and the credit is made of what has ended."""
     check_can(actor, Permission.EVALUATION_RUN, team=rollout.team)
     graded = Rollout.objects.filter(batch=rollout.batch_id, group_key=rollout.group_key, reward__isnull=False)
     if reason := why_not(rollout, graded.exclude(pk=rollout.pk).count()):
@@ -108,6 +113,12 @@ def rerun_start(*, actor: Actor, rollout: Rollout, continuations: int = CONTINUA
     found = RolloutBatch.objects.filter(team=rollout.team, kind=RolloutBatch.Kind.RERUN, source=source_of(rollout))
     if found.exists():
         raise Conflict("This rollout is being re-run already, or was.")
+    cost = estimate(rollout, continuations)
+    reservation_hold(
+        actor=actor, source=source_of(rollout), kind=Reservation.Kind.EVALUATION,
+        label=f"Re-run of rollout {rollout.sample_index + 1}, {rollout.title}"[:160],
+        amount=None if cost.usd is None else cost.usd * MARGIN, rollouts=cost.rollouts,
+    )  # fmt: skip
     origin = rollout.batch
     batch = batch_create(
         actor=actor,
@@ -145,7 +156,18 @@ def rerun_state(rollout: Rollout) -> State:
     if batch is None:
         return State()
     waiting = [Rollout.Status.QUEUED, Rollout.Status.RUNNING]
-    return State(batch, batch.rollouts.count(), batch.rollouts.exclude(status__in=waiting).count())
+    note = "stopped when its money was used up" if batch.is_cancelled else ""
+    return State(batch, batch.rollouts.count(), batch.rollouts.exclude(status__in=waiting).count(), note)
+
+
+def reruns_sweep() -> None:
+    """Stop re-runs whose money is used up, and give back what ended ones did not spend."""
+    held = Reservation.objects.filter(status=Reservation.Status.HELD, source__startswith="rerun-").values("source")
+    for batch in RolloutBatch.objects.filter(kind=RolloutBatch.Kind.RERUN, source__in=held).select_related("team"):
+        if not batch.is_cancelled and spend_stop_reason(team=batch.team, source=batch.source):
+            batch_cancel(batch=batch)
+        if not batch.rollouts.filter(status__in=[Rollout.Status.QUEUED, Rollout.Status.RUNNING]).exists():
+            reservation_settle(team=batch.team, source=batch.source)
 
 
 def rerun_settle(*, rollout: Rollout, siblings: Sequence[Rollout]) -> RolloutCredit | None:

@@ -19,6 +19,14 @@ def credits_of(rollout: Rollout) -> dict[str, RolloutCredit]:
     return {credit.method: credit for credit in RolloutCredit.objects.filter(rollout=rollout)}
 
 
+def stored_marks(rollout: Rollout) -> dict[str, bool]:
+    """Whether its steps hold what these methods need."""
+    return {
+        "returns_to_go": rollout.steps.filter(step_reward__isnull=False).exists(),
+        "information_gain": rollout.steps.filter(reference_logprob__isnull=False).exists(),
+    }
+
+
 #: Above this many steps in a group only the two rollouts on the page are compared.
 COMPARED_STEPS = 4000
 

@@ -18,11 +18,11 @@ from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
 
 #: Methods that see one group at a time; the others learn from all rollouts given to them.
-GROUP_ONLY = ("uniform", "returns_to_go", "divergence", "anchor_state")
+GROUP_ONLY = ("uniform", "returns_to_go", "divergence", "anchor_state", "information_gain")
 #: `prefix_value` learns from at most this many rollouts around the ones asked for.
 LEARN_FROM = 2048
 _WRITE = 500
-_FIELDS = ("id", "batch_id", "group_key", "reward", "sample_index")
+_FIELDS = ("id", "batch_id", "group_key", "reward", "sample_index", "extra")
 
 
 def attribution_compute(

@@ -5,14 +5,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from jobs.attribution.methods.base import Z90
+from jobs.attribution.methods.base import Z90, canonical
 from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.selectors import marks_on
-from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.models import Rollout, RolloutBatch, Step
+from jobs.rollouts.sentences import ToolWords, call_sentence
 from rftstudio.teams.models import Team
 
 #: The newest credited rollouts that a summary looks at.
 MOST = 3000
+#: Arguments are read from the steps of so many of them; shown are these many, each used at least so often.
+MOST_READ, MOST_ARGUMENTS, LEAST_CALLS, LONGEST_NAME = 1000, 12, 2, 120
 #: Places from here on are one row.
 LAST_PLACE = 12
 
@@ -45,6 +48,7 @@ class Summary:
     uncredited: int = 0
     is_cut: bool = False
     by_tool: list[Line] = field(default_factory=list)
+    by_argument: list[Line] = field(default_factory=list)  # of the tools with most steps, the most frequent arguments
     by_place: list[Line] = field(default_factory=list)
     over_time: dict[str, list[tuple[int, float]]] = field(default_factory=dict)  # tool → (train step, mean credit)
     agreement: list[tuple[str, float, int]] = field(default_factory=list)  # other method, correlation, steps
@@ -77,6 +81,7 @@ def credit_summary(*, team: Team, source: str, method: str) -> Summary:
             if batches[batch] is not None:
                 times[name, batches[batch]].append(credit)
     summary.by_tool = sorted((line(name, rows) for name, rows in tools.items()), key=lambda one: -one.steps)
+    summary.by_argument = _by_argument(found, _tool_words(batches))
     summary.by_place = [line(name, rows) for name, rows in places.items()]
     summary.by_place.sort(key=lambda one: int(one.name.split()[0]))
     for (name, step), values in sorted(times.items(), key=lambda entry: entry[0][1]):
@@ -84,6 +89,31 @@ def credit_summary(*, team: Team, source: str, method: str) -> Summary:
     summary.agreement = _agreement(found, method)
     summary.marks = _marks(found)
     return summary
+
+
+def _tool_words(batches: Iterable[int]) -> ToolWords:
+    """How the newest agent of the source wants its calls to read."""
+    newest = RolloutBatch.objects.filter(pk__in=batches, agent_version__isnull=False).select_related("agent_version")
+    batch = newest.order_by("-pk").first()
+    return ToolWords.of(batch.agent_version.tools if batch and batch.agent_version else [])
+
+
+def _by_argument(found: Sequence[tuple], words: ToolWords) -> list[Line]:
+    """Mean credit of the calls that came most often with the same arguments, whatever the order of their keys. A turn of
+    parallel calls is left out: its credit is not one call's."""
+    credits = {row[0]: (row[3], row[4], row[5]) for row in found[:MOST_READ]}
+    rows: dict[str, list[tuple[int, float, int]]] = defaultdict(list)
+    names: dict[str, str] = {}
+    steps = Step.objects.filter(rollout_id__in=list(credits)).order_by("rollout_id", "index")
+    for rollout, index, calls in steps.values_list("rollout_id", "index", "tool_calls").iterator():
+        shares, low, high = credits[rollout]
+        if calls and len(calls) == 1 and index < len(shares):
+            key = f"{calls[0].get('name', '')} {canonical(str(calls[0].get('arguments', '')))}"
+            said = call_sentence(str(calls[0].get("name", "")), str(calls[0].get("arguments", "")), words)
+            names.setdefault(key, " · ".join(filter(None, [said.title, said.object]))[:LONGEST_NAME])
+            rows[key].append((rollout, shares[index], _clear(low[index], high[index])))
+    often = sorted((entry for entry in rows.items() if len(entry[1]) >= LEAST_CALLS), key=lambda entry: -len(entry[1]))
+    return sorted((line(names[key], members) for key, members in often[:MOST_ARGUMENTS]), key=lambda one: -one.mean)
 
 
 def _clear(low: float | None, high: float | None) -> int:

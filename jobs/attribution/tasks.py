@@ -4,6 +4,23 @@ from celery import shared_task
 
 
 @shared_task(acks_late=True)
+def judge_run(rollout_id: int) -> None:
+    """Ask the judge of a rollout; one that was asked already is left alone."""
+    from jobs.attribution import judge
+
+    judge.judge_run(rollout_id=rollout_id)
+
+
+@shared_task
+def credit_sweep() -> None:
+    """End re-runs that are done or out of money, and wake judges whose worker died."""
+    from jobs.attribution import judge, rerun
+
+    rerun.reruns_sweep()
+    judge.judges_sweep()
+
+
+@shared_task(acks_late=True)
 def attribution_compute(batch_id: int, methods: list[str] | None = None) -> None:
     """Credit a whole batch; running it twice stores the same."""
     from jobs.attribution import services

@@ -15,6 +15,7 @@ class CreditStep:
     tokens: int = 1  # what the policy wrote in this step, at least 1
     is_error: bool = False
     step_reward: float | None = None
+    reference_logprob: float | None = None  # nats per token of the reference answer after this step
 
 
 @dataclass
@@ -25,6 +26,7 @@ class CreditRollout:
     group: str
     reward: float | None
     steps: list[CreditStep] = field(default_factory=list)
+    reference_logprob: float | None = None  # before the first step
 
 
 @dataclass

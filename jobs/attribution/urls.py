@@ -10,6 +10,8 @@ urlpatterns = [
     path("t/<slug:team>/credit/<str:source>/", views.source_credit, name="source-credit"),
     path("t/<slug:team>/credit/<str:source>/compute/", views.source_compute, name="source-compute"),
     path("t/<slug:team>/rollouts/<str:public_id>/rerun/", views.rerun_start, name="rerun-start"),
+    path("t/<slug:team>/rollouts/<str:public_id>/judge/", views.judge_start, name="judge-start"),
+    path("t/<slug:team>/rollouts/<str:public_id>/knowledge/", views.knowledge_read, name="knowledge-read"),
     path("t/<slug:team>/rollouts/<str:public_id>/steps/<int:step>/mark/", views.step_mark, name="step-mark"),
 ]
 

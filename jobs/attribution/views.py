@@ -1,6 +1,6 @@
 """The rollout page with its credit, marks on steps, and the page that says how methods are tested."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.contrib import messages
@@ -10,16 +10,16 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.attribution import charts, page, rerun, selectors, services, summary
+from jobs.attribution import charts, judge, knowledge, page, rerun, selectors, services, summary
 from jobs.attribution.catalogue import ALL
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
-from jobs.attribution.reliability import bench_results, claim_rows
+from jobs.attribution.orders import credit_orders
+from jobs.attribution.reliability import bench_results, claim_rows, judge_reliability, reliability_of
 from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.reading import WINDOW, Reading, prompt_of, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
-from rftstudio.core.money import show_usd
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, redirect_to, team_view
 
@@ -45,10 +45,10 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
     first = (max(selected, 1) - 1) // WINDOW * WINDOW + 1
     start = max(0, _number(request.GET.get("from"), first) - 1)
     steps = steps_of(rollout, start=start)
-    has_step_rewards = rollout.steps.filter(step_reward__isnull=False).exists()
+    has = selectors.stored_marks(rollout)
     method = _method(request, reading)
-    why_none = page.why_no_credit(reading, method, has_step_rewards)
-    credits, is_waiting = _credits(request, reading, method, has_step_rewards) if not why_none else ({}, False)
+    why_none = page.why_no_credit(reading, method, has)
+    credits, is_waiting = _credits(request, reading, method, has) if not why_none else ({}, False)
     compared = siblings.everyone
     if sum(r.n_steps for r in compared) > selectors.COMPARED_STEPS:
         compared = [rollout, *siblings.others[:1]]
@@ -96,10 +96,12 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
     siblings = reading.siblings
     credits = selectors.credits_of(reading.rollout)
     current = _method(request, reading)
-    again = _rerun_context(request, reading)
-    has_step_rewards = reading.rollout.steps.filter(step_reward__isnull=False).exists()
-    live = {"rerun": again["note"]} if again["note"] else {}
-    tabs = page.method_tabs(len(siblings.graded) + 1, current, credits, has_step_rewards, live)
+    orders = credit_orders(request, reading, credits)
+    has = selectors.stored_marks(reading.rollout)
+    live = {key: order["note"] for key, order in orders.items() if order["note"]}
+    judged = credits.get(judge.METHOD)
+    trust = judge_reliability(judge.calibration_of(request.actor.team, str(judged.detail["model"]))) if judged else None
+    tabs = page.method_tabs(len(siblings.graded) + 1, current, credits, has, live, trust)
     ready = [tab for tab in tabs if tab.is_ready]
     place = next((index for index, tab in enumerate(ready) if tab.is_current), -1)
 
@@ -113,37 +115,16 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
         "may_edit": can(request.actor, Permission.DATASET_EDIT),
         "advantage": None if rollout.reward is None or baseline is None else rollout.reward - baseline,
         "prompt": prompt_of(rollout),
-        "again": again,
+        "again": orders["rerun"],
+        "orders": orders,
         "tokens": rollout.input_tokens + rollout.output_tokens,
         "tabs": tabs,
+        "tabs_off": [tab for tab in tabs if not tab.is_ready and not tab.is_current],
         "tab": next(tab for tab in tabs if tab.is_current),
         "next_method": ready[(place + 1) % len(ready)].key,
         "group_line": mark_safe(drawings.group_line(reading, url_of, beside)),  # noqa: S308 numbers and escaped urls
         "previous": siblings.beside(-1),
         "following": siblings.beside(1),
-    }
-
-
-def _rerun_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
-    """Whether and at what price the rest can be run again, or how far that is."""
-    rollout = reading.rollout
-    state = rerun.rerun_state(rollout)
-    if state.batch is not None:
-        note = f"{state.ended} of {state.total} continuations" if state.is_running else ""
-        return {"note": note, "batch": state.batch, "is_running": state.is_running}
-    reason = rerun.why_not(rollout, len(reading.siblings.graded))
-    if reason:
-        return {"note": reason}
-    if not can(request.actor, Permission.EVALUATION_RUN):
-        return {"note": "an engineer can start it"}
-    cost = rerun.estimate(rollout)
-    price = (
-        "on this machine" if cost.is_local else "no price set" if cost.usd is None else f"about {show_usd(cost.usd)}"
-    )
-    return {
-        "note": f"{cost.rollouts} rollouts, {price}",
-        "cost": cost,
-        "button": f"Re-run {cost.rollouts} rollouts, {price}",
     }
 
 
@@ -156,22 +137,29 @@ def _method(request: TeamRequest, reading: Reading) -> str:
 
 
 def _credits(
-    request: TeamRequest, reading: Reading, method: str, has_step_rewards: bool
+    request: TeamRequest, reading: Reading, method: str, has: Mapping[str, bool]
 ) -> tuple[dict[str, RolloutCredit], bool]:
     """Credits by method, the chosen one computed now unless that would keep the page waiting."""
     rollout, everyone = reading.rollout, reading.siblings.everyone
     found = {
         key: credit for key, credit in selectors.credits_of(rollout).items() if services.is_fresh(credit, everyone)
     }
+    is_now = "compute" in request.GET
+    is_long = sum(other.n_steps for other in everyone) > selectors.COMPARED_STEPS
     for key in services.GROUP_ONLY:
-        if key not in found and (key != "returns_to_go" or has_step_rewards):
+        if key not in found and has.get(key, True) and (not is_long or (is_now and key == method)):
             credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=key)
             found |= {key: credit} if credit else {}
     if rerun.METHOD not in found and (settled := rerun.rerun_settle(rollout=rollout, siblings=everyone)):
         found[rerun.METHOD] = settled
+    if judge.METHOD in found or RolloutCredit.objects.filter(rollout=rollout, method=judge.METHOD).exists():
+        judged = judge.judge_settle(rollout=rollout, siblings=reading.siblings)  # by the calibration as it stands now
+        found = {key: row for key, row in found.items() if key != judge.METHOD} | (
+            {judge.METHOD: judged} if judged else {}
+        )
     if method in found or method in page.LIVE:
         return found, False
-    if "compute" not in request.GET and rollout.batch.rollouts.count() > INLINE_ROLLOUTS:
+    if not is_now and (is_long or rollout.batch.rollouts.count() > INLINE_ROLLOUTS):
         return found, True
     credit = services.attribution_ensure(rollout=rollout, siblings=everyone, method=method)
     return (found | {method: credit} if credit else found), False
@@ -235,6 +223,30 @@ def rerun_start(request: TeamRequest, public_id: str) -> HttpResponse:
 
 
 @team_view
+@require_POST
+def judge_start(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Have a judge model mark the steps."""
+    reading = rollout_reading(team=request.actor.team, public_id=public_id)
+    asked = request.POST.get("model") or request.GET.get("model")
+    model = next((m for m in judge.judges(request.actor.team) if m.public_id == asked), None)
+    if model is None:
+        raise NotFound("The team has no such model.")
+    judge.judge_start(actor=request.actor, rollout=reading.rollout, model=model)
+    messages.success(request, f"{model.name} is reading the steps; reload in a moment.")
+    return redirect_to(request, reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id]))
+
+
+@team_view
+@require_POST
+def knowledge_read(request: TeamRequest, public_id: str) -> HttpResponse:
+    """Read off the policy how likely it found the reference answer after each step."""
+    reading = rollout_reading(team=request.actor.team, public_id=public_id)
+    knowledge.knowledge_read(actor=request.actor, rollout=reading.rollout)
+    url = reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id])
+    return redirect_to(request, f"{url}?credit=information_gain")
+
+
+@team_view
 @require_GET
 def source_credit(request: TeamRequest, source: str) -> HttpResponse:
     """Credit over all rollouts of a job or an evaluation, as a page or, for other pages, as a panel."""
@@ -242,17 +254,17 @@ def source_credit(request: TeamRequest, source: str) -> HttpResponse:
     if not RolloutBatch.objects.filter(team=team, source=source).exists():
         raise NotFound("There is nothing at this address.")
     method = request.GET.get("credit", "")
-    method = method if method in METHODS else page.DEFAULT
+    method = method if method in ALL else page.DEFAULT
     found = summary.credit_summary(team=team, source=source, method=method)
     context = {
         "summary": found,
         "source": source,
-        "method": METHODS[method],
-        "methods": list(METHODS.values()),
+        "method": ALL[method],
+        "methods": list(ALL.values()),
         "figure": charts.credit_over_time(found.over_time),
         "table": charts.over_time_table(found.over_time),
         "can_compute": can(request.actor, Permission.EVALUATION_RUN),
-        "agreement": [(METHODS[key].name, value, steps) for key, value, steps in found.agreement if key in METHODS],
+        "agreement": [(ALL[key].name, value, steps) for key, value, steps in found.agreement if key in ALL],
     }
     name = "_source_panel" if request.htmx else "source_credit"
     return render(request, f"attribution/{name}.html", context)
@@ -271,5 +283,7 @@ def source_compute(request: TeamRequest, source: str) -> HttpResponse:
 @require_GET
 def method_list(request: TeamRequest) -> HttpResponse:
     """How each method works, what it assumes and how often it was right on worlds with a known answer."""
-    cards = [{"method": method, "rows": claim_rows(key)} for key, method in ALL.items()]
+    cards = [
+        {"method": method, "rows": claim_rows(key), "known": reliability_of(key, 8)} for key, method in ALL.items()
+    ]
     return render(request, "attribution/method_list.html", {"cards": cards, "bench": bench_results()})

@@ -1,32 +1,50 @@
 """Inserts many rows at once. Django's own bulk_create spends more time on each row than the database does."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from dataclasses import is_dataclass
+from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
 import orjson
 from django.db import connection, models
 from django.utils import timezone
 
+from jobs.rollouts.cleaning import clean_json
 
-def insert(model: type[models.Model], rows: Iterable[dict[str, Any]]) -> int:
-    """Insert rows given as dicts by column attribute (`batch_id`); what a row leaves out takes the field's default.
+
+def insert(model: type[models.Model], rows: Sequence[dict[str, Any]]) -> int:
+    """Insert rows given as dicts by column attribute (`batch_id`); all rows name the same columns, and what they leave
+    out takes the field's default.
 
     No signals, no validation; the database's constraints hold. Belongs into a transaction.
     """
+    if not rows:
+        return 0
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    columns = [(field.attname, _converter(field), _default(field)) for field in fields]
+    given = [field for field in fields if field.attname in rows[0]]
+    left = [field for field in fields if field.attname not in rows[0]]
     quote = connection.ops.quote_name
-    names = ", ".join(quote(field.column) for field in fields)
+    names = ", ".join(quote(field.column) for field in [*given, *left])
     places = ", ".join(["%s"] * len(fields))
-    values = [
-        [convert(row[name]) if name in row else convert(default()) for name, convert, default in columns]
-        for row in rows
-    ]
-    if values:
-        with connection.cursor() as cursor:
-            cursor.executemany(f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES ({places})", values)  # noqa: S608
+    pick = itemgetter(*(field.attname for field in given)) if len(given) > 1 else _only(given[0].attname)
+    special = [(place, convert) for place, field in enumerate(given) if (convert := _converter(field))]
+    defaults = [(_default(field), _converter(field) or _as_it_is) for field in left]
+    values = []
+    for row in rows:
+        made = list(pick(row))
+        for place, convert in special:
+            made[place] = convert(made[place])
+        made.extend(convert(default()) for default, convert in defaults)
+        values.append(made)
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {quote(model._meta.db_table)} ({names}) VALUES ({places})", values)  # noqa: S608
     return len(values)
+
+
+def _only(name: str) -> Callable[[dict[str, Any]], tuple]:
+    return lambda row: (row[name],)
 
 
 def _default(field: models.Field) -> Callable[[], Any]:
@@ -36,24 +54,45 @@ def _default(field: models.Field) -> Callable[[], Any]:
     return field.get_default
 
 
-def _converter(field: models.Field) -> Callable[[Any], Any]:
+def _converter(field: models.Field) -> Callable[[Any], Any] | None:
+    """What a value needs on its way to the driver; None where it goes as it is."""
     if isinstance(field, models.JSONField):
         return _json
     if isinstance(field, models.DateTimeField):
-        return connection.ops.adapt_datetimefield_value
+        return _moment if connection.vendor == "sqlite" else connection.ops.adapt_datetimefield_value
     if isinstance(field, models.DecimalField):
         return lambda value: connection.ops.adapt_decimalfield_value(value, field.max_digits, field.decimal_places)
-    return _as_it_is
+    return None
 
 
 def _as_it_is(value: Any) -> Any:
     return value
 
 
+def _moment(value: datetime | None) -> str | None:
+    """As Django writes it into SQLite: UTC without a zone."""
+    if value is None:
+        return None
+    if value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return value.replace(tzinfo=None).isoformat(" ")
+
+
 def _json(value: Any) -> str | None:
+    """JSON text that every database takes: no NUL, no lone surrogates. Dataclasses are written as their fields."""
     if value is None:
         return None
     try:
-        return orjson.dumps(value).decode()
-    except TypeError:  # a number of more than 64 bits keeps its digits this way
-        return json.dumps(value)
+        data = orjson.dumps(value)
+    except TypeError:  # a lone surrogate, or a number of more than 64 bits, which keeps its digits this way
+        return json.dumps(clean_json(_plain(value)))
+    if b"\\u0000" in data:
+        data = orjson.dumps(clean_json(_plain(value)))
+    return data.decode()
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses in lists as dicts."""
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return vars(value) if is_dataclass(value) else value

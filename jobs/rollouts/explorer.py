@@ -2,14 +2,16 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, QuerySet
 from django.db.models.functions import Floor
 
-from jobs.rollouts.filters import SEARCH_DEPTH, Filters, rows
+from jobs.rollouts import search
+from jobs.rollouts.filters import Filters, is_id, rows
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
@@ -20,10 +22,10 @@ GROUPS_PAGE = 20
 GROUP_ROWS = 12
 #: Step marks in a row.
 RIBBON = 14
-#: Ids looked through before the whole table.
-NEAR = 4000
-#: Counted exactly up to here; above it "about".
+#: Counted exactly up to here; above it "more than".
 COUNT_EXACT = 10_000
+#: A search that leaves few is counted among this many of the newest rollouts.
+COUNT_AMONG = 100_000
 #: Histograms look at no more than this many of the newest rollouts, and say so.
 SAMPLE = 200_000
 BINS = 16
@@ -139,7 +141,7 @@ class Histogram:
 
 def rollout_page(*, team: Team, filters: Filters, after: int | None = None, before: int | None = None) -> Page:
     """Fifty rollouts, newest first. Cursors are ids, so new rows never shift a page."""
-    found, next_after, next_before = _keyset(rows(team=team, filters=filters), PAGE, after, before)
+    found, next_after, next_before = _keyset(partial(rows, team=team, filters=filters), PAGE, after, before)
     members = _members(found)
     made = [Row(rollout, _advantage(rollout, members[rollout.batch_id, rollout.group_key])) for rollout in found]
     return Page(rows=made, after=next_after, before=next_before)
@@ -148,8 +150,12 @@ def rollout_page(*, team: Team, filters: Filters, after: int | None = None, befo
 def group_page(*, team: Team, filters: Filters, after: int | None = None, before: int | None = None) -> Page:
     """Twenty groups with a rollout that the filters leave; their other rollouts come along, marked as outside."""
     matching = rows(team=team, filters=filters)
-    newer = matching.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), id__gt=OuterRef("id"))
-    heads, next_after, next_before = _keyset(matching.filter(~Exists(newer)), GROUPS_PAGE, after, before)
+
+    def heads_of(**reach: Any) -> QuerySet[Rollout]:
+        newer = matching.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), id__gt=OuterRef("id"))
+        return rows(team=team, filters=filters, **reach).filter(~Exists(newer))
+
+    heads, next_after, next_before = _keyset(heads_of, GROUPS_PAGE, after, before)
     return Page(groups=_groups(heads, matching), after=next_after, before=next_before)
 
 
@@ -175,26 +181,32 @@ def _groups(heads: list[Rollout], matching: QuerySet[Rollout]) -> list[Group]:
     return groups
 
 
-def _keyset(found: QuerySet[Rollout], size: int, after: int | None, before: int | None):
+def _keyset(find: Callable[..., QuerySet[Rollout]], size: int, after: int | None, before: int | None):
     """Rows of one page, and the cursors of the pages after and before it."""
-    found = found.select_related("batch").only(*_COLUMNS, "batch")
     if before is not None:
-        page = list(found.filter(id__gt=before).order_by("id")[: size + 1])
-        more, page = len(page) > size, page[:size][::-1]
+        ids = list(find().filter(id__gt=before).order_by("id").values_list("id", flat=True)[: size + 1])
+        more, page = len(ids) > size, _by_ids(ids[:size])
         return page, (page[-1].id if page else None), (page[0].id if page and more else None)
-    page = _newest_first(found, size + 1, after)
-    more, page = len(page) > size, page[:size]
+    ids = _newest_first(find, size + 1, after)
+    more, page = len(ids) > size, _by_ids(ids[:size])
     return page, (page[-1].id if more else None), (page[0].id if page and after is not None else None)
 
 
-def _newest_first(found: QuerySet[Rollout], count: int, after: int | None) -> list[Rollout]:
-    """The newest rows before `after`. A common filter fills its page from the newest ids, whatever index the database
+def _newest_first(find: Callable[..., QuerySet[Rollout]], count: int, after: int | None) -> list[int]:
+    """The newest ids before `after`. A common filter fills its page from the newest ids, whatever index the database
     would have preferred; only a rare one is searched to the end."""
-    if after is not None:
-        found = found.filter(id__lt=after)
-    top = after if after is not None else (Rollout.objects.aggregate(top=Max("id"))["top"] or 0) + 1
-    page = list(found.filter(id__gte=top - NEAR).order_by("-id")[:count])
-    return page if len(page) == count or top <= NEAR else list(found.order_by("-id")[:count])
+    ids: list[int] = []
+    for reach in ("is_near", "is_rare"):
+        found = find(below=after, **{reach: True}).order_by("-id")
+        ids = list(found.values_list("id", flat=True)[:count])
+        if len(ids) == count:
+            break
+    return ids
+
+
+def _by_ids(ids: list[int]) -> list[Rollout]:
+    """Newest first."""
+    return list(Rollout.objects.filter(id__in=ids).select_related("batch").only(*_COLUMNS, "batch").order_by("-id"))
 
 
 def _members(heads: Iterable[Rollout]) -> dict[tuple[int, str], list[Rollout]]:
@@ -232,16 +244,31 @@ def parts_after(paths: Iterable[str]) -> int | None:
     return common
 
 
-def count_text(found: QuerySet[Rollout]) -> tuple[int, bool]:
-    """How many rows, and whether that is exact."""
+@dataclass(frozen=True)
+class Counted:
+    """How many rollouts a search leaves, and how far that was counted."""
+
+    count: int
+    is_more: bool = False  # there are more than `count`
+    among: int | None = None  # counted among so many of the newest only
+
+
+def counted(*, team: Team, filters: Filters) -> Counted:
+    """Exact up to 10,000. In very large teams what filters leave is counted among the newest only, and says so."""
+    if filters.active() == ["q"] and not is_id(filters.q):
+        count = search.count(team.pk, filters.q, COUNT_EXACT + 1)
+        return Counted(min(count, COUNT_EXACT), count > COUNT_EXACT)
+    found = rows(team=team, filters=filters)
+    among = None
+    if filters.tool and not filters.q and search.count(team.pk, filters.tool, COUNT_EXACT + 1) <= COUNT_EXACT:
+        found = rows(team=team, filters=filters, is_rare=True)
+    elif not filters.is_empty and not filters.q:
+        newest = Rollout.objects.filter(team=team).order_by("-id").values_list("id", flat=True)
+        if floor := newest[COUNT_AMONG : COUNT_AMONG + 1].first():
+            found, among = found.filter(id__gt=floor), COUNT_AMONG
     count = found.order_by()[: COUNT_EXACT + 1].count()
-    return min(count, COUNT_EXACT), count <= COUNT_EXACT
-
-
-def searched_to(*, team: Team, filters: Filters) -> bool:
-    """Whether the text search stopped before the oldest rollout."""
-    plain = rows(team=team, filters=filters, leave_out=("q",))
-    return bool(filters.q) and plain.order_by("-id")[SEARCH_DEPTH : SEARCH_DEPTH + 1].exists()
+    is_more = count > COUNT_EXACT
+    return Counted(min(count, COUNT_EXACT), is_more, None if is_more else among)
 
 
 def reward_histogram(*, team: Team, filters: Filters) -> Histogram:

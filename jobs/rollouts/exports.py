@@ -3,17 +3,24 @@
 import csv
 import io
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from django.db.models import QuerySet
 
 from jobs.rollouts.models import Rollout, Step
+from jobs.rollouts.stored import whole_calls
+from rftstudio.core.errors import UserError
 
 _CHUNK = 200
 #: A cell that a spreadsheet would run as a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+#: What a step keeps of a result that is stored apart; in a file the result is whole again.
+_APART = ("result_bytes", "result_digest")
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,7 @@ def rollouts_in_chunks(rows: QuerySet[Rollout]) -> Iterator[list[Rollout]]:
     """Newest first, by key, with steps."""
     last = None
     while True:
-        page = rows.select_related("batch").prefetch_related("steps").order_by("-id")
+        page = rows.select_related("batch").prefetch_related("steps__large_results").order_by("-id")
         if last is not None:
             page = page.filter(id__lt=last)
         chunk = list(page[:_CHUNK])
@@ -69,11 +76,12 @@ def step_dict(step: Step) -> dict[str, Any]:
         "index": step.index,
         "text": step.text,
         "reasoning": step.reasoning,
-        "tool_calls": step.tool_calls,
+        "tool_calls": [{k: v for k, v in call.items() if k not in _APART} for call in whole_calls(step)],
         "finish_reason": step.finish_reason,
         "input_tokens": step.input_tokens,
         "output_tokens": step.output_tokens,
         "step_reward": step.step_reward,
+        "reference_logprob": step.reference_logprob,
         "started_at": step.started_at.isoformat() if step.started_at else None,
         "milliseconds": step.milliseconds,
     }
@@ -124,13 +132,14 @@ def _atif_step(step: Step) -> dict[str, Any]:
     }
     if step.reasoning:
         made["reasoning_content"] = step.reasoning
-    if step.tool_calls:
+    calls = whole_calls(step)
+    if calls:
         made["tool_calls"] = [
             {"tool_call_id": c.get("id", ""), "function_name": c.get("name", ""), "arguments": _object(c)}
-            for c in step.tool_calls
+            for c in calls
         ]
         made["observation"] = {
-            "results": [{"source_call_id": c.get("id", ""), "content": c.get("result", "")} for c in step.tool_calls]
+            "results": [{"source_call_id": c.get("id", ""), "content": c.get("result", "")} for c in calls]
         }
     return {key: value for key, value in made.items() if value is not None}
 
@@ -166,7 +175,54 @@ def safe_cell(value: Any) -> Any:
     return value
 
 
+_PARQUET = {
+    "id": "string", "trace_id": "string", "batch": "string", "source": "string", "train_step": "int64",
+    "item_key": "string", "sample_index": "int64", "status": "string", "stop_reason": "string", "error": "string",
+    "reward": "float64", "passed": "bool", "sub_rewards": "json", "advantage": "float64", "answer": "string",
+    "title": "string", "flags": "json", "extra": "json", "created_at": "string", "milliseconds": "float64",
+    "steps": "json",
+}  # fmt: skip
+
+
+def write_parquet(rows: QuerySet[Rollout]) -> Iterator[bytes]:
+    """One row a rollout; what has no fixed shape (steps, sub-rewards, flags) as JSON text. Written to a file first,
+    because Parquet ends with its table of contents."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as exc:
+        raise UserError(
+            "Writing Parquet needs pyarrow, which this installation does not have.",
+            where="format",
+            fix="Install rft-studio[parquet], or export JSONL.",
+        ) from exc
+    types = {"string": pyarrow.string(), "json": pyarrow.string(), "int64": pyarrow.int64(),
+             "float64": pyarrow.float64(), "bool": pyarrow.bool_()}  # fmt: skip
+    schema = pyarrow.schema([(name, types[kind]) for name, kind in _PARQUET.items()])
+    target = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the reader below
+    with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd") as writer:
+        for chunk in rollouts_in_chunks(rows):
+            made = [_parquet_row(rollout_dict(rollout)) for rollout in chunk]
+            writer.write_table(pyarrow.Table.from_pylist(made, schema=schema))
+    return _pieces(target)
+
+
+def _parquet_row(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: json.dumps(row[name], ensure_ascii=False) if kind == "json" else row[name]
+        for name, kind in _PARQUET.items()
+    }
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        file.seek(0)
+        while piece := file.read(1 << 16):
+            yield piece
+
+
 FORMATS = {
+    "parquet": Format("application/vnd.apache.parquet", "parquet", write_parquet),
     "jsonl": Format("application/x-ndjson", "jsonl", write_jsonl),
     "atif": Format("application/x-ndjson", "atif.jsonl", write_atif),
     "csv": Format("text/csv; charset=utf-8", "csv", write_csv),

@@ -5,16 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import F, Max, Q, QuerySet, Value
 from django.db.models.functions import Concat, Replace
 
+from jobs.rollouts import search
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.teams.models import Team
 
 #: Query parameters that are no filters.
 OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
-#: Text search looks at no more than this many of the newest rollouts that the other filters leave.
-SEARCH_DEPTH = 20_000
+#: Ids, or matches of a text, that are looked through before all.
+NEAR, NEAR_MATCHES = 4000, 400
 
 Range = tuple[float | None, float | None]
 
@@ -134,9 +135,26 @@ def chips(filters: Filters, query: Mapping[str, str], names: Mapping[str, str] |
     return made
 
 
-def rows(*, team: Team, filters: Filters, leave_out: tuple[str, ...] = ()) -> QuerySet[Rollout]:
-    """The team's rollouts that the filters leave, in no order. `leave_out` names filters to ignore."""
+def rows(
+    *,
+    team: Team,
+    filters: Filters,
+    leave_out: tuple[str, ...] = (),
+    below: int | None = None,
+    is_near: bool = False,
+    is_rare: bool = False,
+) -> QuerySet[Rollout]:
+    """The team's rollouts that the filters leave, in no order. `leave_out` names filters to ignore.
+
+    With `is_near` only the newest ones, which are found at once: enough for a page of anything common. `is_rare` finds
+    the same as without, quicker when few are left. `below` is an id that all are older than.
+    """
     found = Rollout.objects.filter(team=team)
+    if below is not None:
+        found = found.filter(id__lt=below)
+    if is_near and not filters.q:
+        top = below or (Rollout.objects.aggregate(top=Max("id"))["top"] or 0) + 1
+        found = found.filter(id__gte=top - NEAR)
     use = {name for name in filters.active() if name not in leave_out}
     if use & {"source", "train_step", "batch"}:
         found = found.filter(batch_id__in=_batches(team, filters, use))
@@ -148,6 +166,8 @@ def rows(*, team: Team, filters: Filters, leave_out: tuple[str, ...] = ()) -> Qu
     if "tool" in use:
         path = Concat(Value(">"), Replace(F("tool_path"), Value("+"), Value(">")), Value(">"))
         found = found.alias(_path=path).filter(_path__contains=f">{filters.tool}>")
+        known = search.matches(team.pk, filters.tool, most=None, below=below) if is_rare else None
+        found = found if known is None else found.filter(pk__in=known)
     if "stop" in use:
         found = found.filter(stop_reason=filters.stop)
     if "status" in use:
@@ -160,7 +180,7 @@ def rows(*, team: Team, filters: Filters, leave_out: tuple[str, ...] = ()) -> Qu
         wrong = Q(n_tool_errors__gt=0) | ~Q(error="")
         found = found.filter(wrong if filters.error else ~wrong)
     if "q" in use:
-        found = found.filter(_text(found, filters.q))
+        found = found.filter(_text(team, filters.q, below, NEAR_MATCHES if is_near else search.MOST))
     return found
 
 
@@ -185,15 +205,14 @@ def _between(column: str, ends: Range) -> Q:
     return condition
 
 
-def _text(found: QuerySet[Rollout], words: str) -> Q:
-    """Title, answer, error, item and ids, in the newest rollouts only."""
-    floor = found.order_by("-id").values_list("id", flat=True)[SEARCH_DEPTH : SEARCH_DEPTH + 1].first()
-    where = (
-        Q(title__icontains=words)
-        | Q(answer__icontains=words)
-        | Q(error__icontains=words)
-        | Q(group_key__icontains=words)
-        | Q(public_id=words)
-        | Q(trace_id=words)
-    )
-    return where & Q(id__gt=floor) if floor else where
+def is_id(words: str) -> bool:
+    """Whether a search is for one rollout by its public id or its trace."""
+    return words.startswith(("roll-", "trace_", "imp_"))
+
+
+def _text(team: Team, words: str, below: int | None, most: int) -> Q:
+    """Words of title, answer, error, item and tools; a whole id finds its rollout."""
+    if is_id(words):
+        return Q(public_id=words) | Q(trace_id=words)
+    found = search.matches(team.pk, words, most=most, below=below)
+    return Q(pk__in=[]) if found is None else Q(pk__in=found)

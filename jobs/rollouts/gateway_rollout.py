@@ -12,10 +12,10 @@ from django.db.models import Max
 
 from datasets.hashing import question_hash
 from datasets.models import Item
-from jobs.rollouts.bulk import insert
+from jobs.rollouts.cleaning import clean, clean_json
 from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
-from jobs.rollouts.models import Gateway, GatewayCall, Rollout, Step
-from jobs.rollouts.storing import clean, clean_json, rollout_values, step_rows
+from jobs.rollouts.models import Gateway, GatewayCall, Rollout
+from jobs.rollouts.writing import finished_values, masked, steps_insert, team_mask
 
 State, Kind = GatewayCall.State, GatewayCall.Kind
 _ADDED = {"messages", "tools", "parallel_tool_calls"}  # what hosted services fill in by themselves
@@ -43,12 +43,15 @@ def rollout_rebuild(gateway: Gateway, trace_id: str, *, is_over: bool = False) -
     else:
         trajectory, grade, marks = _given_up(calls), {}, rows[0].request.get("item") or {}
     rollout = Rollout.objects.get(pk=stored) if stored else _new_rollout(gateway, trace_id, marks)
-    for name, value in rollout_values(trajectory, grade, pass_threshold=gateway.batch.pass_threshold).items():
+    mask = team_mask(gateway.team_id)
+    trajectory, grade = masked(trajectory, grade, mask)
+    values = finished_values(trajectory, grade, pass_threshold=gateway.batch.pass_threshold, mask=mask)
+    for name, value in values.items():
         setattr(rollout, name, value)
     if stored:
         rollout.steps.all().delete()
     rollout.save()
-    insert(Step, step_rows(rollout.pk, trajectory, grade))
+    steps_insert([(rollout.pk, trajectory, grade)])
     of_trace.update(rollout=rollout)
     return rollout
 

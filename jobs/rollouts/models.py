@@ -122,7 +122,11 @@ class Rollout(models.Model):
             models.CheckConstraint(condition=~Q(status="done") | ~Q(stop_reason=""), name="rollout_done_has_reason"),
         ]
         indexes = [
-            models.Index(fields=["team", "-id"]),
+            # All that the list's numeric filters ask: a rare one is searched in the index alone.
+            models.Index(
+                fields=["team", "-id", "status", "stop_reason", "reward", "passed", "n_steps", "n_tool_calls", "batch"],
+                name="rollout_list",
+            ),
             models.Index(fields=["batch", "status"]),
             models.Index(fields=["team", "reward", "id"]),
         ]
@@ -144,6 +148,11 @@ class Step(models.Model):
     logprob_sum = models.FloatField(null=True, blank=True, help_text="Sum over the policy's tokens, nats.")
     entropy_mean = models.FloatField(null=True, blank=True, help_text="Mean over the policy's tokens, nats.")
     step_reward = models.FloatField(null=True, blank=True)
+    reference_logprob = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="Mean log-probability per token of the item's reference answer, given all up to this step; nats.",
+    )
     started_at = models.DateTimeField(null=True, blank=True)
     milliseconds = models.FloatField(null=True, blank=True)
 
@@ -160,6 +169,41 @@ class LargeResult(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["step", "call"], name="large_result_once_per_call")]
+
+
+class TraceSpan(models.Model):
+    """A span that an OpenTelemetry exporter sent, kept until its trace is whole. Natural key: team, trace and span id."""
+
+    team = models.ForeignKey("teams.Team", on_delete=models.CASCADE, related_name="+")
+    trace_id = models.CharField(max_length=64)
+    span_id = models.CharField(max_length=32)
+    body = models.JSONField(help_text="The span and its resource's attributes, masked.")
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "trace_id", "span_id"], name="span_once_per_trace")]
+
+
+class SavedView(TeamOwned):
+    """A search of the rollout list that a team keeps under a name."""
+
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1000, help_text="The list's query string, without places in it.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "name"], name="view_once_per_name")]
+
+
+class MaskRule(TeamOwned):
+    """What is taken out of a team's rollouts before they are stored; see masking.py."""
+
+    kind = models.CharField(max_length=8)
+    words = models.CharField(
+        max_length=200, blank=True, help_text="For kind words: a phrase, * for letters and digits."
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "kind", "words"], name="mask_rule_once")]
 
 
 class Gateway(TeamOwned):

@@ -131,7 +131,8 @@ def rollout_reading(*, team: Team, public_id: str) -> Reading:
     if rollout is None:
         raise NotFound("There is nothing at this address.")
     batch = rollout.batch
-    everyone = list(Rollout.objects.filter(batch=batch, group_key=rollout.group_key).order_by("sample_index"))
+    group = Rollout.objects.filter(batch=batch, group_key=rollout.group_key).order_by("sample_index")
+    everyone = list(group.defer("extra", "grade", "answer", "error", "flags"))
     config = batch.grader_version.config if batch.grader_version else {}
     low, high = reward_range(config, [r.reward for r in everyone])
     weights = weights_of(config)

@@ -16,8 +16,8 @@ from graders.models import GraderVersion
 from graders.selectors import models_of
 from jobs.rollouts import regrade_selectors as selectors
 from jobs.rollouts import tasks
+from jobs.rollouts.cleaning import clean_json, finite
 from jobs.rollouts.models import RegradeResult, RegradeRun, RolloutBatch
-from jobs.rollouts.storing import clean_json, finite
 from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can

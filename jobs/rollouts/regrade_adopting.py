@@ -7,8 +7,8 @@ from django.db.models import Count
 from django.utils import timezone
 
 from jobs.rollouts import regrade_selectors as selectors
+from jobs.rollouts.cleaning import clean, clean_json, finite
 from jobs.rollouts.models import RegradeResult, RegradeRun, Rollout, RolloutBatch, Step
-from jobs.rollouts.storing import clean, clean_json, finite
 from rftstudio.core.errors import Conflict
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can

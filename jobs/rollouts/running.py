@@ -16,7 +16,6 @@ from jobs.agents.models import ModelEndpoint
 from jobs.agents.selectors import model_key, model_subject, toolspecs
 from jobs.agents.tools.types import limits_from
 from jobs.rollouts import claims
-from jobs.rollouts.bulk import insert
 from jobs.rollouts.crew import Crew, Outcome, Recipe, Work
 from jobs.rollouts.engine.loop import Policy
 from jobs.rollouts.engine.types import StepRecord
@@ -24,7 +23,8 @@ from jobs.rollouts.judge_costs import judge_usages
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.policies.openai_chat import OpenAIChatPolicy
 from jobs.rollouts.policies.openai_responses import OpenAIResponsesPolicy
-from jobs.rollouts.storing import rollout_values, step_record, step_rows
+from jobs.rollouts.storing import step_record
+from jobs.rollouts.writing import finished_values, masked, steps_insert, team_mask
 from rftstudio.core.outbound import OutboundClient, allowed_hosts
 from rftstudio.usage.models import Unit
 from rftstudio.usage.services import Usage, usage_record_many
@@ -175,14 +175,16 @@ def outcomes_store(batch: RolloutBatch, outcomes: list[Outcome]) -> int:
     dollars = usage_record_many(
         team=batch.team, usages=[usage for row in ours for usage in _usages(batch, row, by_id[row.pk])]
     )
-    steps: list[dict] = []
+    mask = team_mask(batch.team_id)
+    steps = []
     for row in ours:
         outcome = by_id[row.pk]
-        values = rollout_values(outcome.trajectory, outcome.grade, pass_threshold=batch.pass_threshold)
+        trajectory, grade = masked(outcome.trajectory, outcome.grade, mask)
+        values = finished_values(trajectory, grade, pass_threshold=batch.pass_threshold, mask=mask)
         # One UPDATE a row: Django's bulk_update of as many columns is several times slower.
         Rollout.objects.filter(pk=row.pk).update(**values, cost_usd=_cost(row, dollars))
-        steps += step_rows(row.pk, outcome.trajectory, outcome.grade)
-    insert(Step, steps)
+        steps.append((row.pk, trajectory, grade))
+    steps_insert(steps)
     return len(ours)
 
 

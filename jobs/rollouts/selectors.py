@@ -3,6 +3,7 @@
 from django.db.models import Count, QuerySet
 
 from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.stored import stored_trajectory, whole_calls  # noqa: F401 - the floors above read steps whole
 
 
 def batch_counts(batch: RolloutBatch) -> dict[str, int]:

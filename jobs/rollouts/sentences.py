@@ -49,7 +49,7 @@ def call_sentence(name: str, arguments: str, words: ToolWords) -> Sentence:
     title = plain.replace("_", " ").replace("-", " ").strip().capitalize() or "Called a tool without a name"
     if values is None:
         return Sentence(title, _cut(arguments), icon)
-    return Sentence(title, _cut(_shown(next(iter(values.values()), ""))), icon)
+    return Sentence(title, _cut(", ".join(filter(None, map(_shown, values.values())))), icon)
 
 
 def step_sentence(text: str, calls: Sequence[Mapping[str, Any]], words: ToolWords, *, is_last: bool) -> Sentence:

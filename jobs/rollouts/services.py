@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,6 +13,7 @@ from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.rollouts import claims, selectors, tasks
 from jobs.rollouts.bulk import insert
+from jobs.rollouts.cleaning import clean, clean_json, finite
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.gateway import (  # noqa: F401 - the doors above use them
     gateway_addresses,
@@ -20,8 +22,10 @@ from jobs.rollouts.gateway import (  # noqa: F401 - the doors above use them
     traces_give_up,
 )
 from jobs.rollouts.judge_costs import judge_usages  # noqa: F401 - jobs books its judges alike
-from jobs.rollouts.models import Rollout, RolloutBatch, Step
-from jobs.rollouts.storing import body_digest, clean, clean_json, finite, rollout_values, step_rows
+from jobs.rollouts.masking import Mask
+from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.storing import body_digest
+from jobs.rollouts.writing import finished_values, masked, steps_insert, team_mask
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
@@ -165,17 +169,18 @@ def _record_chunk(
 ) -> int:
     fresh = _fresh(batch, records, replace)
     found = items if items is not None else _items_of(batch, fresh)
-    rows = [_recorded(batch, record, digest, found.get(record.item_key)) for record, digest in fresh]
+    mask = team_mask(batch.team_id)
+    rows, kept = [], []
+    for record, digest in fresh:
+        item = found.get(record.item_key)
+        record = record if mask is None else _masked(record, mask)
+        rows.append(_recorded(batch, record, digest, item, mask))
+        kept.append(record)
     traces = [row["trace_id"] for row in rows]
     _refuse_taken_traces(traces)
     insert(Rollout, rows)
     ids = dict(Rollout.objects.filter(trace_id__in=traces).values_list("trace_id", "pk"))
-    steps = [
-        step
-        for trace, (record, _) in zip(traces, fresh, strict=True)
-        for step in step_rows(ids[trace], record.trajectory, record.grade)
-    ]
-    insert(Step, steps)
+    steps_insert([(ids[trace], record.trajectory, record.grade) for trace, record in zip(traces, kept, strict=True)])
     return len(rows)
 
 
@@ -220,7 +225,14 @@ def _items_of(batch: RolloutBatch, fresh: list[tuple[RolloutRecord, str]]) -> di
     return {item.key: item for item in rows}
 
 
-def _recorded(batch: RolloutBatch, record: RolloutRecord, digest: str, item: Item | None) -> dict[str, Any]:
+def _masked(record: RolloutRecord, mask: Mask) -> RolloutRecord:
+    trajectory, grade = masked(record.trajectory, record.grade, mask)
+    return replace(record, trajectory=trajectory, grade=grade, extra=mask.value(record.extra))
+
+
+def _recorded(
+    batch: RolloutBatch, record: RolloutRecord, digest: str, item: Item | None, mask: Mask | None
+) -> dict[str, Any]:
     return {
         "team_id": batch.team_id,
         "batch_id": batch.pk,
@@ -232,7 +244,7 @@ def _recorded(batch: RolloutBatch, record: RolloutRecord, digest: str, item: Ite
         "advantage": finite(record.advantage),
         "extra": clean_json(record.extra),
         "body_digest": digest,
-        **rollout_values(record.trajectory, record.grade, pass_threshold=batch.pass_threshold),
+        **finished_values(record.trajectory, record.grade, pass_threshold=batch.pass_threshold, mask=mask),
     }
 
 

@@ -26,7 +26,7 @@ def _step(row: Step) -> StepRecord:
         index=row.index,
         text=row.text,
         reasoning=row.reasoning,
-        tool_calls=[_call(call) for call in _whole_calls(row)],
+        tool_calls=[_call(call) for call in whole_calls(row)],
         finish_reason=row.finish_reason,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
@@ -37,12 +37,12 @@ def _step(row: Step) -> StepRecord:
     )
 
 
-def _whole_calls(row: Step) -> list[dict[str, Any]]:
+def whole_calls(row: Step) -> list[dict[str, Any]]:
     """The calls with their results; what is kept apart because of its size is put back."""
     calls = row.tool_calls or []
     if not any("result_digest" in call for call in calls):
         return calls
-    kept = dict(row.large_results.values_list("call", "text"))
+    kept = {large.call: large.text for large in row.large_results.all()}
     return [{**call, "result": kept.get(place, call.get("result", ""))} for place, call in enumerate(calls)]
 
 

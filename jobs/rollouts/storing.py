@@ -2,51 +2,18 @@
 
 import hashlib
 import json
-import math
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
+from jobs.rollouts.cleaning import clean, clean_json, finite
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
 from jobs.rollouts.models import Rollout, Step
 
 _TOOL_PATH = 400
-
-
-def clean(text: str) -> str:
-    """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\ufffd")
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def clean_json(value: Any) -> Any:
-    """A JSON value as a database can keep it; a number that is none becomes None."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {clean(str(key)): clean_json(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [clean_json(entry) for entry in value]
-    return value
-
-
-def finite(value: Any) -> float | None:
-    """A number, or None for what is none (NaN, infinity, text, a bool)."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return float(value) if math.isfinite(value) else None
 
 
 def rollout_values(trajectory: Trajectory, grade: dict[str, Any], *, pass_threshold: float) -> dict[str, Any]:
@@ -113,7 +80,8 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> list[dict[str, Any]]:
-    """The trajectory's steps as rows for `bulk.insert`; rewards per step come from the grader where it gave them."""
+    """The trajectory's steps as rows for `bulk.insert`, which writes call records as they are; rewards per step come from
+    the grader where it gave them."""
     rewards = grade.get("step_rewards") or []
     return [
         _step_row(rollout_id, step, rewards[place] if place < len(rewards) else None)
@@ -127,19 +95,20 @@ def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> dict[str, Any]:
         "index": step.index,
         "text": clean(step.text),
         "reasoning": clean(step.reasoning),
-        "tool_calls": [_call_dict(call) for call in step.tool_calls],
+        "tool_calls": step.tool_calls,
         "finish_reason": step.finish_reason[:24],
         "input_tokens": step.input_tokens,
         "output_tokens": step.output_tokens,
         "logprob_sum": finite(step.logprob_sum),
         "entropy_mean": finite(step.entropy_mean),
         "step_reward": finite(step.step_reward if step.step_reward is not None else reward),
+        "reference_logprob": finite(step.reference_logprob),
         "started_at": _moment(step.started_at),
         "milliseconds": finite(step.milliseconds),
     }
 
 
-def _call_dict(call: ToolCallRecord) -> dict[str, Any]:
+def call_dict(call: ToolCallRecord) -> dict[str, Any]:
     return {
         "id": clean(call.id),
         "name": clean(call.name),
@@ -176,5 +145,6 @@ def step_record(step: Step) -> StepRecord:
         logprob_sum=step.logprob_sum,
         entropy_mean=step.entropy_mean,
         step_reward=step.step_reward,
+        reference_logprob=step.reference_logprob,
         milliseconds=step.milliseconds,
     )

@@ -17,6 +17,13 @@ def rollouts_sweep() -> None:
     services.rollouts_sweep()
 
 
+@shared_task
+def spans_sweep() -> None:
+    from jobs.rollouts import tracing
+
+    tracing.spans_sweep()
+
+
 @shared_task(acks_late=True)
 def regrade_run(run_id: int) -> None:
     from jobs.rollouts import regrade

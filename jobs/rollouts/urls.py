@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs.rollouts import asking_views, item_panel, regrade_views, to_items_views, tool_views, views
+from jobs.rollouts import asking_views, item_panel, keeping_views, regrade_views, to_items_views, tool_views, views
 
 app_name = "rollouts"
 _regrade = "t/<slug:team>/regrades/<str:public_id>/"
@@ -19,6 +19,11 @@ urlpatterns: list = [
     ),
     path("t/<slug:team>/rollouts/items/", to_items_views.rollout_items, name="rollout-items"),
     path("t/<slug:team>/rollouts/of/<str:public_id>/<int:position>/", item_panel.item_panel, name="item-panel"),
+    path("t/<slug:team>/rollouts/import/", keeping_views.rollout_import, name="rollout-import"),
+    path("t/<slug:team>/rollouts/views/", keeping_views.view_save, name="view-save"),
+    path("t/<slug:team>/rollouts/views/<int:pk>/remove/", keeping_views.view_remove, name="view-remove"),
+    path("t/<slug:team>/masking/", keeping_views.mask_list, name="mask-list"),
+    path("t/<slug:team>/masking/<int:pk>/remove/", keeping_views.mask_remove, name="mask-remove"),
     path("t/<slug:team>/rollouts/ask/", asking_views.rollout_ask, name="rollout-ask"),
     path("t/<slug:team>/rollouts/tools/<str:public_id>/", tool_views.tool_panel, name="tool-panel"),
     path("t/<slug:team>/regrades/of/<str:public_id>/", regrade_views.regrade_panel, name="regrade-panel"),

@@ -2,6 +2,7 @@
 the attribution room, one floor up."""
 
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
@@ -9,11 +10,12 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET
 
-from jobs.rollouts import drawings, explorer, exports
+from jobs.rollouts import drawings, explorer, exports, search
 from jobs.rollouts import filters as filtering
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, SavedView
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
+from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest, team_view
 
@@ -32,7 +34,7 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
     cursor = {name: _cursor(request.GET.get(name)) for name in ("after", "before")}
     find = explorer.group_page if by_item else explorer.rollout_page
     page = find(team=team, filters=filters, **cursor)
-    count, is_exact = explorer.count_text(filtering.rows(team=team, filters=filters))
+    counted = explorer.counted(team=team, filters=filters)
     for group in page.groups:
         group.dots = _dots(team.slug, group)
     shown = [row.rollout for row in page.rows] + [row.rollout for group in page.groups for row in group.rows]
@@ -41,12 +43,14 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         "chips": [chip | {"url": _without(request, chip["name"])} for chip in filtering.chips(filters, request.GET)],
         "page": page,
         "by_item": by_item,
-        "count": count,
-        "is_exact": is_exact,
+        "counted": counted,
         "tools": explorer.tool_names(shown),
         "views": _views(request),
+        "kept": SavedView.objects.filter(team=team, query=_search(request)).first(),
+        "can_keep": can(request.actor, Permission.LABEL),
+        "can_import": can(request.actor, Permission.EVALUATION_RUN),
         "query": request.GET.urlencode(),
-        "stopped_search": explorer.searched_to(team=team, filters=filters) if filters.q else False,
+        "stopped_search": _is_cut(team, filters, counted),
         "is_new": filters.is_empty and not shown,
         "may_edit": can(request.actor, Permission.DATASET_EDIT),
         **_GROUP_ROWS,
@@ -55,6 +59,13 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
     if not context["is_new"] and "charts" in request.GET:  # for readers without a script
         context["histograms"] = _histograms(request, filters)
     return render(request, "rollouts/rollout_list.html", context)
+
+
+def _is_cut(team: Team, filters: filtering.Filters, counted: explorer.Counted) -> bool:
+    """Whether the text has more matches than a search looks at."""
+    if not filters.q or filtering.is_id(filters.q):
+        return False
+    return counted.is_more or search.count(team.pk, filters.q, search.MOST + 1) > search.MOST
 
 
 @team_view
@@ -149,14 +160,21 @@ def _views(request: TeamRequest) -> list[dict[str, Any]]:
         ("With an error", "error=1&by=rollout"),
     ]
     present = {k: v for k, v in request.GET.items() if k not in ("after", "before", "peek")}
+    kept = SavedView.objects.filter(team=request.actor.team).order_by("name")
+    made += [(view.name, view.query) for view in kept]
     tabs = []
     for label, query in made:
-        wanted = dict(part.split("=") for part in query.split("&")) if query else {}
+        wanted = dict(parse_qsl(query))
         url = f"{request.path}?{query}" if query else request.path
         tabs.append({"label": label, "url": url, "is_current": present == wanted})
     if not any(tab["is_current"] for tab in tabs):
         tabs.insert(0, {"label": "This search", "url": request.get_full_path(), "is_current": True})
     return tabs
+
+
+def _search(request: TeamRequest) -> str:
+    """The present search as a kept view has it."""
+    return urlencode([(k, v) for k, v in request.GET.items() if k not in filtering.OTHER_PARAMETERS - {"by"}])
 
 
 def _cursor(text: str | None) -> int | None:

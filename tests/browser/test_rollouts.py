@@ -5,7 +5,10 @@ import time
 import pytest
 
 from jobs.attribution.models import StepMark
-from jobs.rollouts.models import LargeResult, Step
+from jobs.attribution.services import attribution_compute
+from jobs.rollouts.keeping import saved_view_save
+from jobs.rollouts.models import LargeResult, MaskRule, Step
+from tests.factories.agents import ModelEndpointFactory
 from tests.factories.rollouts import RolloutBatchFactory, call, customs_group
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,7 +42,14 @@ def test_rollout_pages_have_no_faults_and_fit(signed_in_page, member, group, axe
         "rollout-method": f"{home}{group[2].public_id}/?credit=anchor_state&step=3",
         "rollout-ungraded": f"{home}{group[7].public_id}/",
         "credit-methods": f"/t/{member.team.slug}/credit-methods/",
+        "credit-of-a-source": f"/t/{member.team.slug}/credit/evalrun_1/",
+        "import": f"{home}import/",
+        "masking": f"/t/{member.team.slug}/masking/",
     }
+    attribution_compute(rollouts=group[0].batch)
+    saved_view_save(actor=member, name="Failed look-ups", query="tool=lookup&error=1")
+    MaskRule.objects.create(team=member.team, kind="email", created_by=member.user)
+    ModelEndpointFactory(team=member.team, name="Judge")
     for name, address in addresses.items():
         page.goto(address)
         picture(page, f"{name}-{width}-{theme}", whole=True)

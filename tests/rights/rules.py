@@ -24,11 +24,13 @@ class TeamRule:
 @dataclass(frozen=True)
 class OtherRule:
     """An address outside teams. `kind`: open to all; person: asks to log in; key: asks for an API key; secret: the
-    address itself is the right; unset: not there until the environment sets it up."""
+    address itself is the right; unset: not there until the environment sets it up. `status`: what our own key gets for a
+    call without a body."""
 
     kind: str
     of: tuple[str, ...] = ()
     method: str = "get"
+    status: int = 200
 
 
 def see(*of: str, **more: Any) -> TeamRule:
@@ -171,6 +173,11 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "rollouts:rollout-detail": see("rollout"),
     "rollouts:rollout-histograms": see(),
     "rollouts:tool-panel": see("tool"),
+    "rollouts:rollout-import": form(P.EVALUATION_RUN),
+    "rollouts:view-save": act(P.LABEL, data={"name": "Mine", "query": "passed=1"}),
+    "rollouts:view-remove": act(P.LABEL, "saved_view"),
+    "rollouts:mask-list": edit(P.TEAM_MANAGE, data={"kind": "email"}),
+    "rollouts:mask-remove": act(P.TEAM_MANAGE, "mask_rule"),
     "rollouts:rollout-ask": form(P.DATASET_EDIT),
     "rollouts:item-panel": see("draft", "zero"),
     "rollouts:rollout-items": form(P.DATASET_EDIT),
@@ -185,6 +192,8 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "attribution:method-list": see(),
     "attribution:source-credit": see("evaluation"),
     "attribution:source-compute": act(P.EVALUATION_RUN, "evaluation"),
+    "attribution:judge-start": act(P.EVALUATION_RUN, "rollout", query={"model": "model"}),
+    "attribution:knowledge-read": act(P.EVALUATION_RUN, "rollout"),
     "attribution:rerun-start": act(P.EVALUATION_RUN, "rollout"),
     "attribution:step-mark": act(P.LABEL, "rollout", "one", data={"mark": "1"}),
     # evaluations and jobs
@@ -229,6 +238,7 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "api:rest:docs": OtherRule("open"),
     "api:health": OtherRule("open"),
     "api:model-list": OtherRule("key"),
+    "api:traces": OtherRule("key", method="post", status=415),
     "api:model-get": OtherRule("key", of=("model_name",)),
 }
 RULES |= API_RULES

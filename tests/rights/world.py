@@ -7,7 +7,7 @@ from django.utils import timezone
 from datasets.labelling.services import task_create
 from jobs.agents.models import Tool
 from jobs.models import Checkpoint, Job
-from jobs.rollouts.models import RegradeRun
+from jobs.rollouts.models import MaskRule, RegradeRun, SavedView
 from rftstudio.notify.models import Delivery, Event, Sink
 from rftstudio.notify.services import webhook_create
 from rftstudio.teams import services as teams
@@ -68,6 +68,8 @@ def world_of(team) -> dict[str, object]:
         "model": baseline.model.public_id,
         "model_name": baseline.model.name,
         "agent": baseline.agent_version.agent.public_id,
+        "saved_view": SavedView.objects.create(team=team, name="Passed", query="passed=1").pk,
+        "mask_rule": MaskRule.objects.create(team=team, kind="email").pk,
         "anchor": rollout.pk,
         "rollout": rollout.public_id,
         "evaluation": baseline.public_id,

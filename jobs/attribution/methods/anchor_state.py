@@ -36,5 +36,7 @@ METHOD = Method(
     sentence="Compared with siblings that stood at the same point and did something else.",
     needs="repeated states in the group",
     paper="GiGPO, arXiv 2505.10978",
+    assumes="a situation is what is known: the set of results so far",
+    fails="results look alike but mean different things, and when a miss is a loss in itself",
     compute=compute,
 )

@@ -32,6 +32,8 @@ class Method:
     paper: str  # where the formula was published
     compute: Callable[[list[CreditRollout]], list[Credit]]
     is_complete: bool = True
+    assumes: str = ""
+    fails: str = ""  # when
 
 
 @dataclass

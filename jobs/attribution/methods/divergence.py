@@ -40,5 +40,7 @@ METHOD = Method(
     sentence="Steps that good and bad rollouts share get the middle; steps only good ones took get more.",
     needs="equal steps in the group",
     paper="SALT, arXiv 2510.20022",
+    assumes="a step’s effect is much the same wherever it is taken, and equal steps occur in the group",
+    fails="every rollout does something else, or the same action is good in one place and bad in another",
     compute=compute,
 )

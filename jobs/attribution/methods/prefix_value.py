@@ -196,5 +196,7 @@ METHOD = Method(
     sentence="A small model guesses the reward after each step; credit is how far the guess moved.",
     needs="some hundred rollouts of other items",
     paper="RUDDER, arXiv 1806.07857; SPA, arXiv 2505.20732",
+    assumes="some hundred graded rollouts of other items under about the same policy",
+    fails="what decides lies in the wording of one answer; the rest then lands on the last step",
     compute=compute,
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jobs.attribution.methods import anchor_state, divergence, prefix_value, returns_to_go, uniform
+from jobs.attribution.methods import anchor_state, divergence, information_gain, prefix_value, returns_to_go, uniform
 from jobs.attribution.methods.base import Method
 from jobs.attribution.types import Credit, CreditRollout
 
@@ -14,6 +14,7 @@ METHODS: dict[str, Method] = {
         divergence.METHOD,
         anchor_state.METHOD,
         prefix_value.METHOD,
+        information_gain.METHOD,
     )
 }
 

@@ -68,6 +68,8 @@ METHOD = Method(
     sentence="The grader gave rewards during the rollout; a step gets what came after it.",
     needs="rewards per step",
     paper="GRPO process supervision, arXiv 2402.03300 §4.1.3",
+    assumes="the grader’s rewards per step are right and come when they are earned",
+    fails="a good step is paid late, and for all that the grader does not see",
     compute=compute,
     is_complete=False,
 )

@@ -36,5 +36,7 @@ METHOD = Method(
     sentence="The advantage over the group, the same for every step; it says nothing about single steps.",
     needs="a group of at least two graded rollouts",
     paper="RLOO, arXiv 2402.14740; GRPO, arXiv 2402.03300",
+    assumes="nothing",
+    fails="always, as an answer to “which step”: it says the same of all",
     compute=compute,
 )

@@ -45,6 +45,7 @@ class StepRecord:
     logprob_sum: float | None = None  # nats, over the policy's tokens
     entropy_mean: float | None = None  # nats, mean over the policy's tokens
     step_reward: float | None = None
+    reference_logprob: float | None = None  # nats per token of the item's reference answer, given all up to this step
     started_at: float | None = None  # Unix seconds, UTC
     milliseconds: float | None = None
 

@@ -89,7 +89,7 @@ def _rollout(row: dict[str, Any], line: int) -> ImportedRollout:
         title=str(row.get("title") or ""),
         advantage=number(row.get("advantage")),
         seconds=None if number(row.get("milliseconds")) is None else (number(row["milliseconds"]) or 0.0) / 1000,
-        extra=row["extra"] if isinstance(row.get("extra"), dict) else {},
+        extra=_extra(row),
     )
     for place, step in enumerate(row["steps"], start=1):
         if isinstance(step, dict):
@@ -105,6 +105,13 @@ def _rollout(row: dict[str, Any], line: int) -> ImportedRollout:
         if isinstance(flag, dict):
             rollout.flag(str(flag.get("code", "")), str(flag.get("where", "")), str(flag.get("message", "")))
     return rollout
+
+
+def _extra(row: dict[str, Any]) -> dict[str, Any]:
+    extra = dict(row["extra"]) if isinstance(row.get("extra"), dict) else {}
+    if (before := number(row.get("reference_logprob"))) is not None:  # before the first step; each step has its own
+        extra["reference_logprob"] = before
+    return extra
 
 
 def _step(rollout: ImportedRollout, step: dict[str, Any], place: int) -> StepRecord:
@@ -134,6 +141,7 @@ def _step(rollout: ImportedRollout, step: dict[str, Any], place: int) -> StepRec
         input_tokens=whole(step.get("input_tokens")),
         output_tokens=whole(step.get("output_tokens")),
         step_reward=number(step.get("step_reward", step.get("reward"))),
+        reference_logprob=number(step.get("reference_logprob")),
         started_at=at.seconds if at else None,
         milliseconds=number(step.get("milliseconds")),
     )

@@ -29,14 +29,29 @@ def read(documents: list[Document]) -> Imported:
         value = document.value
         if "resourceLogs" in value and "resourceSpans" not in value:
             raise Unreadable("This file holds OTLP log records, not spans. Export traces instead.")
-        for resource in value.get("resourceSpans") or []:
-            shared = attributes((resource.get("resource") or {}).get("attributes"))
-            for scope in resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans") or []:
-                for span in scope.get("spans") or []:
-                    traces.setdefault(_id(span.get("traceId")), []).append((span, shared))
+        for trace_id, span, shared in spans_of(value):
+            traces.setdefault(trace_id, []).append((span, shared))
     for trace_id, members in traces.items():
-        found.rollouts.append(_rollout(trace_id, members))
+        found.rollouts.append(rollout_of(trace_id, members))
     return found
+
+
+def spans_of(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Every span with its trace id and its resource's attributes."""
+    for resource in _objects(document.get("resourceSpans")):
+        shared = attributes((resource.get("resource") or {}).get("attributes"))
+        for scope in _objects(resource.get("scopeSpans") or resource.get("instrumentationLibrarySpans")):
+            for span in _objects(scope.get("spans")):
+                yield id_of(span.get("traceId")), span, shared
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def is_telling(span: dict[str, Any]) -> bool:
+    """Whether it is a model's or a tool's, by the conventions."""
+    return _kind(attributes(span.get("attributes"))) != "other"
 
 
 def attributes(pairs: Any) -> dict[str, Any]:
@@ -56,7 +71,7 @@ def _plain(value: Any) -> Any:
     return next(iter(value.values()), None)
 
 
-def _id(value: Any) -> str:
+def id_of(value: Any) -> str:
     """Hex in the file; base64 from generic protobuf-to-JSON converters. Lower case, as the rest of the world writes it."""
     text = str(value or "")
     if len(text) in (16, 32) and all(c in "0123456789abcdefABCDEF" for c in text):
@@ -67,7 +82,7 @@ def _id(value: Any) -> str:
         return text
 
 
-def _rollout(trace_id: str, members: list[tuple[dict[str, Any], dict[str, Any]]]) -> ImportedRollout:
+def rollout_of(trace_id: str, members: list[tuple[dict[str, Any], dict[str, Any]]]) -> ImportedRollout:
     rollout = ImportedRollout(key=trace_id or "trace", trace_id=trace_id)
     spans = []
     for span, shared in members:
@@ -93,8 +108,8 @@ def _span(span: dict[str, Any], own: dict[str, Any]) -> Span:
     status = span.get("status") if isinstance(span.get("status"), dict) else {}
     failed = status.get("code") in (2, "STATUS_CODE_ERROR")
     made = Span(
-        id=_id(span.get("spanId")),
-        parent=_id(span.get("parentSpanId")),
+        id=id_of(span.get("spanId")),
+        parent=id_of(span.get("parentSpanId")),
         name=str(span.get("name") or "span"),
         kind=_kind(own),
         start=_nanos(span.get("startTimeUnixNano")),
@@ -180,12 +195,16 @@ def _nanos(value: Any) -> Moment | None:
 # Protobuf ------------------------------------------------------------------------------------------------------------
 
 
-def read_protobuf(content: bytes) -> Imported:
-    """`ExportTraceServiceRequest` or `TracesData`: the same field numbers."""
+def protobuf_document(content: bytes) -> dict[str, Any]:
+    """`ExportTraceServiceRequest` or `TracesData`, which have the same field numbers, as the JSON form has it."""
     try:
-        document = {"resourceSpans": [_resource_spans(part) for _, part in _fields(content, {1})]}
-    except (ValueError, IndexError, struct.error, UnicodeDecodeError) as exc:
+        return {"resourceSpans": [_resource_spans(part) for _, part in _fields(content, {1})]}
+    except (ValueError, IndexError, TypeError, AttributeError, struct.error) as exc:
         raise Unreadable("The file is neither JSON nor an OTLP trace in protobuf.") from exc
+
+
+def read_protobuf(content: bytes) -> Imported:
+    document = protobuf_document(content)
     if not any(scope["spans"] for resource in document["resourceSpans"] for scope in resource["scopeSpans"]):
         raise Unreadable("The file is neither JSON nor an OTLP trace in protobuf.")
     found = read([Document(document, 1)])

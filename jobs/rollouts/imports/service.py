@@ -1,26 +1,26 @@
 """Brings a file of rollouts home: one batch a file, the same file twice is the same batch."""
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
 
-from jobs.rollouts.engine.types import StepRecord, Trajectory
+from jobs.rollouts.bulk import insert
+from jobs.rollouts.cleaning import clean, clean_json, finite
+from jobs.rollouts.engine.types import Trajectory
 from jobs.rollouts.imports.detect import read_rollouts
 from jobs.rollouts.imports.types import Imported, ImportedRollout, Unreadable
-from jobs.rollouts.models import LargeResult, Rollout, RolloutBatch, Step
-from jobs.rollouts.storing import clean, clean_json, finite, rollout_values, step_rows
+from jobs.rollouts.masking import Mask
+from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.writing import finished_values, masked, steps_insert, team_mask
 from rftstudio.core.errors import UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
 
 CHUNK = 500
-#: Results longer than this are kept apart; the step keeps this much of their start.
-APART, PREVIEW = 64_000, 2_000
 #: What the columns can count to.
 MOST_TOKENS = 2**31 - 1
 
@@ -71,43 +71,71 @@ def _policy(found: Imported) -> str:
 
 def _store(batch: RolloutBatch, found: Imported) -> None:
     taken: dict[str, int] = {}
-    rows = [(_row(batch, rollout, taken, place), rollout) for place, rollout in enumerate(found.rollouts)]
-    for start in range(0, len(rows), CHUNK):
-        part = rows[start : start + CHUNK]
-        Rollout.objects.bulk_create([row for row, _ in part])
-        steps = Step.objects.bulk_create(_steps(part), batch_size=CHUNK)
-        LargeResult.objects.bulk_create(_kept_apart(steps), batch_size=20)
+    mask = team_mask(batch.team_id)
+    for start in range(0, len(found.rollouts), CHUNK):
+        part = [
+            _row(batch, rollout, taken, place, mask)
+            for place, rollout in enumerate(found.rollouts[start : start + CHUNK], start=start)
+        ]
+        rollouts_insert(part)
 
 
-def _row(batch: RolloutBatch, rollout: ImportedRollout, taken: dict[str, int], place: int) -> Rollout:
+def rollouts_insert(part: list[tuple[dict[str, Any], Trajectory]]) -> None:
+    """New rollouts with their steps."""
+    insert(Rollout, [row for row, _ in part])
+    traces = [row["trace_id"] for row, _ in part]
+    ids = dict(Rollout.objects.filter(trace_id__in=traces).values_list("trace_id", "pk"))
+    steps_insert([(ids[row["trace_id"]], trajectory, {}) for row, trajectory in part])
+
+
+def _row(
+    batch: RolloutBatch, rollout: ImportedRollout, taken: dict[str, int], place: int, mask: Mask | None
+) -> tuple[dict[str, Any], Trajectory]:
     group = clean(rollout.group)[:200]
     index = taken[group] = taken.get(group, -1) + 1
+    values, trajectory = imported_values(rollout, pass_threshold=batch.pass_threshold, mask=mask)
+    row = {
+        "team_id": batch.team_id,
+        "batch_id": batch.pk,
+        "group_key": group,
+        "sample_index": index,
+        "trace_id": _trace_id(batch, rollout, place),
+        **values,
+    }
+    return row, trajectory
+
+
+def imported_values(
+    rollout: ImportedRollout, *, pass_threshold: float, mask: Mask | None
+) -> tuple[dict[str, Any], Trajectory]:
+    """Every column that a rollout from elsewhere fills, and its trajectory; masked where the team asks for it."""
     for number, step in enumerate(rollout.steps):
         step.index = number
         step.input_tokens = min(step.input_tokens, MOST_TOKENS)
         step.output_tokens = min(step.output_tokens, MOST_TOKENS)
-    grade = {"reward": rollout.reward, "sub_rewards": rollout.sub_rewards} if rollout.reward is not None else {}
-    values = rollout_values(_trajectory(rollout), grade, pass_threshold=batch.pass_threshold)
-    values["flags"] = [clean_json(flag.as_dict()) for flag in rollout.flags]
-    values["sub_rewards"] = clean_json(rollout.sub_rewards)
+    reward = {"reward": rollout.reward, "sub_rewards": rollout.sub_rewards} if rollout.reward is not None else {}
+    trajectory, grade = masked(_trajectory(rollout), reward, mask)
+    kept = {**rollout.extra, "trace_id": rollout.trace_id, "key": rollout.key, "prompt": rollout.prompt}
+    title = rollout.title or trajectory.answer[:120]
+    if mask is not None:
+        kept, title = mask.value(kept), mask.text(title)
+    flags = [flag.as_dict() for flag in rollout.flags]
+    values = finished_values(trajectory, grade, pass_threshold=pass_threshold, mask=mask)
+    values |= {
+        "flags": clean_json(flags + [flag for flag in values["flags"] if flag["code"] == "masked"]),
+        "sub_rewards": clean_json(rollout.sub_rewards),
+        "title": clean(title)[:200],
+        "advantage": finite(rollout.advantage),
+        "cost_usd": None if rollout.cost_usd is None else Decimal(str(round(rollout.cost_usd, 8))),
+        "extra": clean_json(kept),
+    }
     if rollout.passed is not None and values["reward"] is not None:
         values["passed"] = rollout.passed
     if rollout.input_tokens is not None:
         values["input_tokens"], values["output_tokens"] = rollout.input_tokens, rollout.output_tokens or 0
     for name in ("input_tokens", "output_tokens"):
         values[name] = min(values[name], MOST_TOKENS)
-    return Rollout(
-        team_id=batch.team_id,
-        batch=batch,
-        group_key=group,
-        sample_index=index,
-        trace_id=_trace_id(batch, rollout, place),
-        title=clean(rollout.title or rollout.answer[:120])[:200],
-        advantage=finite(rollout.advantage),
-        cost_usd=None if rollout.cost_usd is None else Decimal(str(round(rollout.cost_usd, 8))),
-        extra=clean_json({**rollout.extra, "trace_id": rollout.trace_id, "key": rollout.key, "prompt": rollout.prompt}),
-        **values,
-    )
+    return values, trajectory
 
 
 def _trajectory(rollout: ImportedRollout) -> Trajectory:
@@ -126,32 +154,3 @@ def _trace_id(batch: RolloutBatch, rollout: ImportedRollout, place: int) -> str:
     """One of our own, because two teams may import the same trace; the file's is kept with the rollout."""
     text = f"{batch.team_id}:{batch.source}:{rollout.key}:{place}"
     return "imp_" + hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def _steps(part: list[tuple[Rollout, ImportedRollout]]) -> Iterator[Step]:
-    for row, rollout in part:
-        large: dict[tuple[int, int], str] = {}
-        for step in rollout.steps:
-            _take_large(step, large)
-        for values in step_rows(row.pk, Trajectory(steps=rollout.steps), {}):
-            made = Step(**values)
-            for (index, call), text in large.items():
-                if index == made.index:
-                    kept = clean(text)
-                    made.tool_calls[call]["result_bytes"] = len(kept.encode())
-                    made.tool_calls[call]["result_digest"] = hashlib.sha256(kept.encode()).hexdigest()[:24]
-                    made.large = {**getattr(made, "large", {}), call: kept}
-            yield made
-
-
-def _take_large(step: StepRecord, large: dict[tuple[int, int], str]) -> None:
-    for place, call in enumerate(step.tool_calls):
-        if len(call.result) > APART:
-            large[step.index, place] = call.result
-            call.result = call.result[:PREVIEW]
-
-
-def _kept_apart(steps: list[Step]) -> Iterator[LargeResult]:
-    for step in steps:
-        for call, text in getattr(step, "large", {}).items():
-            yield LargeResult(step=step, call=call, text=text)

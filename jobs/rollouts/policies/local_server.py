@@ -5,7 +5,7 @@ It is for the small models of the embedded default and for checkpoints on this m
 with the same folder. It listens on the loopback interface only, takes a free port and writes it to `STATE_DIR/port`
 when it is ready. It ends itself when nobody asked for a while and when its supervisor is gone.
 
-`/v1/chat/completions` (no streaming), `/v1/models`, `/health`. Requests that arrive together are generated together;
+`/v1/chat/completions` (no streaming), `/v1/models`, `/v1/score` (how likely a text is after conversations), `/health`. Requests that arrive together are generated together;
 with a `seed` a request's tokens do not depend on its neighbours. Beyond the OpenAI shape each answer carries `studio`:
 `{"logprob_sum", "entropy_mean"}` over the tokens the model wrote, in nats.
 """
@@ -89,6 +89,24 @@ class Service:
         self.chat, self.name = chat, name
         self.batcher = Batcher(chat)
         self.last_asked = time.monotonic()
+        self.scoring = threading.Lock()  # one at a time: each fills a batch by itself
+
+    def score(self, body: dict[str, Any]) -> dict[str, Any]:
+        """`{"conversations", "tools", "text"}` to the text's mean log-probability per token after each conversation."""
+        from jobs.rollouts.policies.scoring import mean_logprobs
+
+        conversations, text = body.get("conversations"), body.get("text")
+        if not isinstance(conversations, list) or not all(isinstance(one, list) and one for one in conversations):
+            raise BadRequest("conversations must be lists of messages.", "conversations")
+        answer = self.chat.tokenizer(text, add_special_tokens=False)["input_ids"] if isinstance(text, str) else []
+        if not answer:
+            raise BadRequest("text must be a text of at least one token.", "text")
+        prompts = [self.chat.prompt_ids(messages, body.get("tools") or []) for messages in conversations]
+        with self.scoring:
+            self.last_asked = time.monotonic()
+            found = mean_logprobs(self.chat, prompts, list(answer))
+        self.last_asked = time.monotonic()
+        return {"logprobs": found, "tokens": sum(len(prompt) + len(answer) for prompt in prompts)}
 
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         self.last_asked = time.monotonic()
@@ -171,7 +189,9 @@ class Handler(BaseHTTPRequestHandler):
             self._refuse(404, f"There is no {path}.")
 
     def do_POST(self) -> None:
-        if self.path.partition("?")[0].rstrip("/") != "/v1/chat/completions":
+        path = self.path.partition("?")[0].rstrip("/")
+        answer = {"/v1/chat/completions": self.service.complete, "/v1/score": self.service.score}.get(path)
+        if answer is None:
             return self._refuse(404, f"There is no {self.path}.")
         try:
             size = int(self.headers.get("Content-Length") or 0)
@@ -181,7 +201,7 @@ class Handler(BaseHTTPRequestHandler):
             body = json.loads(self.rfile.read(size))
             if not isinstance(body, dict):
                 raise BadRequest("The body must be a JSON object.")
-            return self._send(200, self.service.complete(body))
+            return self._send(200, answer(body))
         except BadRequest as exc:
             return self._refuse(400, str(exc), exc.param)
         except (ValueError, TypeError, KeyError) as exc:

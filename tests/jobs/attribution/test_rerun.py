@@ -1,15 +1,18 @@
 """Re-run from here: the arithmetic by hand, and real continuations of a stored rollout against a fake model."""
 
 import math
+from decimal import Decimal
 
 import pytest
 from django.urls import reverse
 
 from jobs.attribution.models import RolloutCredit
-from jobs.attribution.rerun import credit_of, estimate, rerun_settle, rerun_start, rerun_state, why_not
+from jobs.attribution.rerun import credit_of, estimate, rerun_settle, rerun_start, rerun_state, reruns_sweep, why_not
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.services import rollouts_run
 from rftstudio.core.errors import Conflict, NotAllowed, UserError
+from rftstudio.usage.models import Reservation
+from tests.factories.usage import PriceFactory
 from tests.jobs.rollouts.conftest import (  # noqa: F401 the same desk that rollouts run at
     agent_version,
     batch_of,
@@ -98,3 +101,30 @@ def test_rerun_is_offered_with_its_size_and_found_under_its_method(done, member,
     text = client.get(place, {"credit": "rerun", "step": 1}).content.decode()
     assert "over 1 continuations" in text or "continuations." in text
     assert 'class="fall"' in text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rerun_holds_its_money_stops_when_it_is_used_up_and_gives_the_rest_back(done, member, grader):  # noqa: F811
+    rollout = done[0]
+    rollout.steps.update(input_tokens=1000, output_tokens=100)
+    for unit in ("input_token", "output_token"):
+        PriceFactory(unit=unit, subject=rollout.batch.model.model, usd="0.000001")
+    batch = rerun_start(actor=member, rollout=rollout)
+    held = Reservation.objects.get(source=batch.source)
+    assert held.held_usd == Decimal(
+        "0.02"
+    )  # 8 × 1,100 tokens at a dollar a million, half as much again, in whole cents
+    reruns_sweep()
+    held.refresh_from_db()
+    assert held.status == "held"
+    rows = batch.rollouts.order_by("id")
+    rollouts_run(batch_id=batch.pk, limit=4)
+    Reservation.objects.filter(pk=held.pk).update(spent_usd=held.held_usd)
+    rows.filter(pk=rows.last().pk).update(status="queued", stop_reason="", reward=None)
+    reruns_sweep()
+    reruns_sweep()
+    held.refresh_from_db()
+    assert held.status == "settled"
+    assert rerun_state(rollout).note == "stopped when its money was used up"
+    assert rows.last().status == "cancelled"
+    assert rerun_settle(rollout=rollout, siblings=done[:2]) is not None

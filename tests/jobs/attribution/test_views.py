@@ -225,3 +225,13 @@ def test_source_compute_queues_every_batch(
         assert client_of(member).post(place).status_code == 302
     assert queued == [group[0].batch_id]
     assert client_of(viewer).post(place).status_code == 403
+
+
+def test_credit_of_a_very_long_group_comes_after_the_cards(client_of, member, group, monkeypatch):
+    monkeypatch.setattr("jobs.attribution.selectors.COMPARED_STEPS", 10)
+    text = show(client_of(member), group[3], credit="divergence")
+    assert "The credit of this batch is being computed" in text
+    assert text.count('id="step-') == 4
+    assert not RolloutCredit.objects.exists()
+    assert "Step 2" in show(client_of(member), group[3], credit="divergence", compute=1)
+    assert set(RolloutCredit.objects.values_list("method", flat=True)) == {"divergence"}

@@ -23,7 +23,7 @@ WORDS = ToolWords.of(
         ("read_ruling", '{"id": "C-155/12"}', "Read a ruling", "C-155/12"),
         ("functions.read_ruling", "{}", "Read a ruling", "…"),
         ("read_ruling", "{broken", "Read ruling", "{broken"),
-        ("look_up", '{"good": "pears", "n": 2}', "Look up", "pears"),
+        ("look_up", '{"good": "pears", "n": 2}', "Look up", "pears, 2"),
         ("calc", '{"a": 1970670598291982290}', "Calc", "1970670598291982290"),
         ("calc", "[1, 2]", "Calc", "[1, 2]"),
         ("", "", "Called a tool without a name", ""),

@@ -133,3 +133,36 @@ def test_folder_without_a_model_is_refused_with_the_reason(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(PolicyError, match="could not be served"):
         ensure_server(tmp_path / "empty", run_dir=tmp_path)
+
+
+def test_score_says_how_likely_a_text_is_after_each_conversation(server):
+    """Against transformers itself: one conversation at a time, without padding."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    longer = [
+        *MESSAGES,
+        {"role": "assistant", "content": "The rate for tea is 12."},
+        {"role": "user", "content": "Sure?"},
+    ]
+    request = urllib.request.Request(
+        f"{server[0]}/score",
+        json.dumps({"conversations": [MESSAGES, longer], "tools": TOOLS, "text": "The rate is 12"}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        found = json.load(answer)["logprobs"]
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(BASE_MODEL),
+        AutoModelForCausalLM.from_pretrained(BASE_MODEL).eval(),
+    )
+    text = tokenizer("The rate is 12", add_special_tokens=False)["input_ids"]
+    for value, conversation in zip(found, [MESSAGES, longer], strict=True):
+        as_system = [{**m, "role": "system"} if m["role"] == "developer" else m for m in conversation]
+        prompt = tokenizer.apply_chat_template(as_system, tools=TOOLS, add_generation_prompt=True, return_dict=True)[
+            "input_ids"
+        ]
+        with torch.no_grad():
+            logprobs = torch.log_softmax(model(torch.tensor([prompt + text])).logits[0].float(), dim=-1)
+        expected = sum(float(logprobs[len(prompt) - 1 + n, token]) for n, token in enumerate(text)) / len(text)
+        assert value == pytest.approx(expected, abs=1e-3)

@@ -1,0 +1,101 @@
+"""Reads off a local policy how likely it finds the reference answer after each step of a stored rollout, and stores it with
+the steps; `information_gain` makes credit of it. One forward pass a step, nothing is generated."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from jobs.agents.models import ModelEndpoint
+from jobs.agents.selectors import model_subject
+from jobs.attribution.methods.information_gain import KEY
+from jobs.attribution.models import RolloutCredit
+from jobs.rollouts.engine.messages import opening_messages, told_messages
+from jobs.rollouts.models import Rollout, Step
+from jobs.rollouts.selectors import stored_trajectory
+from rftstudio.core.errors import UpstreamUnavailable, UserError
+from rftstudio.teams.actor import Actor
+from rftstudio.teams.permissions import Permission, check_can
+from rftstudio.teams.services import audit
+from rftstudio.usage.models import Unit
+from rftstudio.usage.services import Usage, usage_record_many
+
+#: Fields of an item that hold a reference answer, the usual name first.
+REFERENCES = ("reference_answer", "answer", "reference", "target", "ground_truth")
+MOST_STEPS, MOST_LETTERS = 200, 4_000
+SECONDS = 300.0
+
+
+def reference_of(rollout: Rollout) -> str:
+    """The reference answer as text, or nothing."""
+    data = rollout.item.data if rollout.item else {}
+    for name in REFERENCES:
+        value = data.get(name)
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+            return str(value).strip()[:MOST_LETTERS]
+    return ""
+
+
+def why_not(rollout: Rollout, graded_siblings: int) -> str:
+    batch = rollout.batch
+    if batch.model is None or batch.agent_version is None or batch.model.kind != ModelEndpoint.Kind.LOCAL:
+        return "Its policy is not served by Studio, so its log-probabilities are unknown. An import can bring them."
+    if not reference_of(rollout):
+        return f"Its item has no reference answer as text ({', '.join(REFERENCES)})."
+    if rollout.reward is None or not graded_siblings:
+        return "It needs a reward and a graded sibling."
+    return (
+        "" if 1 <= rollout.n_steps <= MOST_STEPS else f"It has {rollout.n_steps} steps; 1 to {MOST_STEPS} can be read."
+    )
+
+
+def knowledge_read(*, actor: Actor, rollout: Rollout) -> int:
+    """Ask the policy now and store its log-probabilities with the steps; returns after how many."""
+    check_can(actor, Permission.EVALUATION_RUN, team=rollout.team)
+    graded = Rollout.objects.filter(batch=rollout.batch_id, group_key=rollout.group_key, reward__isnull=False)
+    if reason := why_not(rollout, graded.exclude(pk=rollout.pk).count()):
+        raise UserError(reason, where="rollout")
+    version, item = rollout.batch.agent_version, rollout.item
+    trajectory = stored_trajectory(rollout)
+    opening = opening_messages(item.data, version.system_prompt)
+    # After the last step no turn follows in which the reference could be said.
+    prompts = [opening + told_messages(trajectory.steps[:count]) for count in range(len(trajectory.steps))]
+    tools = [
+        {"type": "function", "function": {k: tool.get(k) for k in ("name", "description", "parameters")}}
+        for tool in version.tools
+    ]
+    answer = _ask(rollout, {"conversations": prompts, "tools": tools, "text": reference_of(rollout)})
+    values = answer["logprobs"]
+    with transaction.atomic():
+        for index, value in enumerate(values[1:]):
+            Step.objects.filter(rollout=rollout, index=index).update(reference_logprob=value)
+        Rollout.objects.filter(pk=rollout.pk).update(extra={**rollout.extra, "reference_logprob": values[0]})
+        RolloutCredit.objects.filter(rollout=rollout, method=KEY).delete()
+        usage = Usage(
+            f"knowledge-{rollout.public_id}:{timezone.now().isoformat()}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
+            answer["tokens"], timezone.now(), rollout.batch.source,
+        )  # fmt: skip
+        usage_record_many(team=rollout.team, usages=[usage] if answer["tokens"] else [])
+        audit(actor, "rollout.knowledge_read", rollout, steps=len(values))
+    return sum(value is not None for value in values)
+
+
+def _ask(rollout: Rollout, body: dict[str, Any]) -> dict[str, Any]:
+    """The local server's own address for it, beside the OpenAI ones."""
+    from jobs.rollouts.policies.local import ensure_server
+    from jobs.rollouts.policies.openai_chat import PolicyError
+    from rftstudio.core.outbound import sync_client
+
+    try:
+        url = ensure_server(rollout.batch.model.model, run_dir=Path(settings.VAR_DIR) / "run")
+    except PolicyError as exc:
+        raise UpstreamUnavailable(str(exc)) from exc
+    with sync_client(allowed=frozenset({"127.0.0.1"})) as client:
+        reply = client.post(f"{url}/score", content=json.dumps(body).encode(), timeout=SECONDS)
+    answer = reply.json()
+    if reply.status_code != 200:
+        raise UserError(f"The policy cannot be read: {answer.get('error', {}).get('message', reply.status_code)}")
+    return answer

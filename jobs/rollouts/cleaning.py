@@ -1,0 +1,37 @@
+"""Texts and numbers as every database can keep them. Portable: standard library only."""
+
+import math
+from typing import Any
+
+
+def clean(text: str) -> str:
+    """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\ufffd")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def clean_json(value: Any) -> Any:
+    """A JSON value as a database can keep it; a number that is none becomes None."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {clean(str(key)): clean_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean_json(entry) for entry in value]
+    return value
+
+
+def finite(value: Any) -> float | None:
+    """A number, or None for what is none (NaN, infinity, text, a bool)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,83 @@
+"""Gain in knowledge: the formula by hand, and what is stored of a policy's log-probabilities."""
+
+import json
+import math
+
+import pytest
+from django.core.management import call_command
+
+from jobs.attribution import knowledge
+from jobs.attribution.methods.registry import compute
+from jobs.attribution.models import RolloutCredit
+from jobs.attribution.services import attribution_compute
+from jobs.attribution.types import CreditRollout, CreditStep
+from jobs.rollouts.imports.service import rollouts_import
+from jobs.rollouts.models import Rollout
+from rftstudio.core.errors import UserError
+from tests.factories.rollouts import RolloutBatchFactory, customs_group
+
+
+def rollout(name, reward, logprobs, before):
+    steps = [CreditStep("tool", "look", reference_logprob=value) for value in logprobs]
+    return CreditRollout(name, "g", reward, [*steps, CreditStep("answer")], before)
+
+
+def test_gain_is_the_growth_of_the_probability_per_token():
+    # geometric mean probabilities: 0.1 before, then 0.4, then unknown, then 0.3
+    known = rollout("r", 1.0, [math.log(0.4), None, math.log(0.3)], math.log(0.1))
+    other = CreditRollout("s", "g", 0.0, [CreditStep("answer")])
+    [credit] = compute("information_gain", [known, other])
+    assert credit.rollout == "r"
+    assert credit.credits == pytest.approx([0.3, 0.0, -0.1, 0.0])
+    assert (credit.baseline, credit.is_complete) == (0.0, False)
+    assert credit.low == [None] * 4
+
+
+def test_without_a_start_the_first_step_gains_nothing():
+    [credit] = compute(
+        "information_gain", [rollout("r", 1.0, [math.log(0.4), math.log(0.5)], None), rollout("s", 0.0, [], None)]
+    )
+    assert credit.credits == pytest.approx([0.0, 0.1, 0.0])
+
+
+def lines():
+    step = {
+        "tool_calls": [{"id": "c", "name": "look", "arguments": "{}", "result": "x"}],
+        "reference_logprob": math.log(0.5),
+    }
+    return [
+        {
+            "rollout_id": f"r{n}",
+            "group": "g",
+            "reward": n,
+            "reference_logprob": math.log(0.25),
+            "steps": [step, {"text": "done"}],
+        }
+        for n in range(2)
+    ]
+
+
+@pytest.mark.django_db
+def test_log_probabilities_of_a_file_are_stored_and_credited(member):
+    outcome = rollouts_import(actor=member, content="\n".join(map(json.dumps, lines())).encode())
+    assert attribution_compute(rollouts=outcome.batch, methods=["information_gain"]) == {"information_gain": 2}
+    assert RolloutCredit.objects.first().credits == pytest.approx([0.25, 0.0])
+
+
+def test_command_credits_a_file_and_says_why_not(tmp_path, capsys):
+    steps = [{"name": "look", "reference_logprob": math.log(0.5)}, {"kind": "answer"}]
+    rows = [{"group": "g", "rollout": "a", "reward": 1, "reference_logprob": math.log(0.25), "steps": steps},
+            {"group": "g", "rollout": "b", "reward": 0, "steps": [{"kind": "answer"}]}]  # fmt: skip
+    file = tmp_path / "groups.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    call_command("attribution_compute", str(file), "--method", "information_gain", "--json")
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert first["credits"] == pytest.approx([0.25, 0.0])
+    assert second["reason"] == "no log-probabilities of the reference"
+
+
+@pytest.mark.django_db
+def test_policy_that_studio_does_not_serve_cannot_be_read(team, member):
+    made = customs_group(RolloutBatchFactory(team=team))[0]
+    with pytest.raises(UserError, match="not served by Studio"):
+        knowledge.knowledge_read(actor=member, rollout=Rollout.objects.get(pk=made.pk))
