@@ -11,6 +11,7 @@ from django.db.models import Model, Q, QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view, parser_classes
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -58,6 +59,13 @@ class StrictJson(JSONParser):
         return value
 
 
+class AnyAccept(DefaultContentNegotiation):
+    """Whatever a client says it accepts: the reference's own asks for `application/binary` when it wants a file."""
+
+    def select_renderer(self, request: Any, renderers: Any, format_suffix: Any = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
 def check_text(value: Any) -> None:
     """Refuse text that cannot be stored."""
     if isinstance(value, str):
@@ -95,7 +103,7 @@ def door(
             "operation_id": operation_id, "summary": summary, "description": handler.__doc__, "request": body,
             "responses": responses, "parameters": parameters or [], "tags": [TAG],
         }  # fmt: skip
-        view = extend_schema(**told)(api_view([method])(parser_classes(list(parsers))(_plain(handler))))
+        view = extend_schema(**told)(_view([method], parsers, _plain(handler)))
         view.door = (method, _plain(handler), parsers, told)
         return view
 
@@ -113,9 +121,15 @@ def by_method(*views: Callable[..., Any]) -> Callable[..., Any]:
     def dispatch(request: Request, *args: Any, **kwargs: Any) -> Any:
         return handlers[request.method](request, *args, **kwargs)
 
-    view = api_view(list(handlers))(parser_classes(parsers)(dispatch))
+    view = _view(list(handlers), parsers, dispatch)
     for method, _, _, told in doors:
         view = extend_schema(methods=[method], **told)(view)
+    return view
+
+
+def _view(methods: list[str], parsers: Any, handler: Callable[..., Any]) -> Any:
+    view = api_view(methods)(parser_classes(list(parsers))(handler))
+    view.cls.content_negotiation_class = AnyAccept
     return view
 
 
