@@ -3,6 +3,7 @@ check on validation, one output item for each rollout. For reading only: evaluat
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import Count, Prefetch, Q, QuerySet, Sum
@@ -72,8 +73,9 @@ def run_list(request: Request, wanted: str) -> dict[str, Any]:
     job, limit = _job(request, wanted), limit_of(request, 20)
     rows = _runs(job)
     after = _after(request, rows, "batch-")
-    rows = rows.filter(newer_than(after, "id")).order_by("id")[: limit + 1]
-    return page_of([wire_run(job, row) for row in rows], limit, with_ends=True)
+    page = list(rows.filter(newer_than(after, "id")).order_by("id")[: limit + 1])
+    counts = counts_of(page)
+    return page_of([wire_run(job, row, counts.get(row.pk, NOTHING)) for row in page], limit, with_ends=True)
 
 
 def _after(request: Request, rows: QuerySet, prefix: str) -> Any:
@@ -92,18 +94,31 @@ def _after(request: Request, rows: QuerySet, prefix: str) -> Any:
 def run_get(request: Request, wanted: str, run: str) -> dict[str, Any]:
     """Counts of its rollouts; `errored` are those without a reward."""
     job = _job(request, wanted)
-    return wire_run(job, _run(job, run))
+    batch = _run(job, run)
+    return wire_run(job, batch, counts_of([batch]).get(batch.pk, NOTHING))
 
 
-def wire_run(job: Job, batch: RolloutBatch) -> dict[str, Any]:
-    counts = Rollout.objects.filter(batch=batch).aggregate(
-        total=Count("id"), passed=Count("id", filter=Q(passed=True)),
-        failed=Count("id", filter=Q(passed=False, reward__isnull=False)),
-        open=Count("id", filter=Q(status__in=["queued", "running"])),
-        prompt=Sum("input_tokens"), completion=Sum("output_tokens"),
-    )  # fmt: skip
+def counts_of(batches: Iterable[RolloutBatch]) -> dict[int, dict[str, int]]:
+    """Batch key → how its rollouts ended and what they read and wrote, in one query."""
+    rows = Rollout.objects.filter(batch__in=[batch.pk for batch in batches]).values("batch").order_by()
+    graded = Q(reward__isnull=False)
+    found = rows.annotate(
+        n=Count("id"),
+        n_passed=Count("id", filter=graded & Q(passed=True)),
+        n_failed=Count("id", filter=graded & ~Q(passed=True)),
+        n_open=Count("id", filter=Q(status__in=["queued", "running"])),
+        prompt=Sum("input_tokens"),
+        completion=Sum("output_tokens"),
+    )
+    return {row["batch"]: row for row in found}
+
+
+NOTHING = {"n": 0, "n_passed": 0, "n_failed": 0, "n_open": 0, "prompt": 0, "completion": 0}
+
+
+def wire_run(job: Job, batch: RolloutBatch, counts: dict[str, int]) -> dict[str, Any]:
     prompt, completion = counts["prompt"] or 0, counts["completion"] or 0
-    ended = counts["passed"] + counts["failed"]
+    total, passed, failed, is_open = counts["n"], counts["n_passed"], counts["n_failed"], counts["n_open"]
     grader = job.baseline.grader_version.config
     return {
         "id": run_id(batch),
@@ -111,23 +126,22 @@ def wire_run(job: Job, batch: RolloutBatch) -> dict[str, Any]:
         "eval_id": eval_id(job.public_id),
         "created_at": int(batch.created_at.timestamp()),
         "name": f"Step {batch.train_step}" if batch.kind == Kind.VALIDATION else f"Baseline {job.baseline.number}",
-        "status": "in_progress" if counts["open"] else "completed",
+        "status": "in_progress" if is_open else "completed",
         "model": batch.policy_label or job.base_model.name,
         "metadata": {},
         "error": NO_ERROR,
         "report_url": f"/{job.team.slug}/jobs/{job.public_id}/",
         "data_source": {"type": "jsonl", "source": {"type": "file_id", "id": _data_file(job)}},
         "result_counts": {
-            "total": counts["total"], "passed": counts["passed"], "failed": counts["failed"],
-            "errored": counts["total"] - ended - counts["open"],
+            "total": total, "passed": passed, "failed": failed, "errored": total - passed - failed - is_open,
         },
         "per_model_usage": [
-            {"model_name": batch.policy_label or job.base_model.name, "invocation_count": counts["total"],
+            {"model_name": batch.policy_label or job.base_model.name, "invocation_count": total,
              "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
              "cached_tokens": 0}
         ],
         "per_testing_criteria_results": [
-            {"testing_criteria": str(grader.get("name")), "passed": counts["passed"], "failed": counts["failed"]}
+            {"testing_criteria": str(grader.get("name")), "passed": passed, "failed": failed}
         ],
     }  # fmt: skip
 

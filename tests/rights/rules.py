@@ -23,11 +23,13 @@ class TeamRule:
 @dataclass(frozen=True)
 class OtherRule:
     """An address outside teams. `kind`: open to all; person: asks to log in; key: asks for an API key; secret: the
-    address itself is the right; unset: not there until the environment sets it up."""
+    address itself is the right; unset: not there until the environment sets it up. `status`: what our own key gets for a
+    call without a body."""
 
     kind: str
     of: tuple[str, ...] = ()
     method: str = "get"
+    status: int = 200
 
 
 def see(*of: str, **more: Any) -> TeamRule:
@@ -211,6 +213,26 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "jobs:checkpoint-evaluate": act(P.JOB_LAUNCH, "checkpoint"),
     # REST
     "api:health": OtherRule("open"),
+    "api:files": OtherRule("key"),
+    "api:file": OtherRule("key", of=("file",)),
+    "api:file-content": OtherRule("key", of=("file",)),
+    "api:jobs": OtherRule("key"),
+    "api:job": OtherRule("key", of=("job",)),
+    "api:job-cancel": OtherRule("key", of=("job",), method="post"),
+    "api:job-pause": OtherRule("key", of=("job",), method="post"),
+    "api:job-resume": OtherRule("key", of=("job",), method="post", status=400),
+    "api:job-events": OtherRule("key", of=("job",)),
+    "api:job-checkpoints": OtherRule("key", of=("job",)),
+    "api:eval": OtherRule("key", of=("eval",)),
+    "api:eval-runs": OtherRule("key", of=("eval",)),
+    "api:eval-run": OtherRule("key", of=("eval", "eval_run")),
+    "api:eval-items": OtherRule("key", of=("eval", "eval_run")),
+    "api:eval-item": OtherRule("key", of=("eval", "eval_run", "eval_item")),
+    "api:grader-run": OtherRule("key", method="post", status=415),
+    "api:grader-validate": OtherRule("key", method="post", status=415),
+    "api:tool-run": OtherRule("key", method="post", status=415),
+    "api:chat": OtherRule("key", method="post", status=415),
+    "api:responses": OtherRule("key", method="post", status=415),
     "api:model-list": OtherRule("key"),
     "api:model-get": OtherRule("key", of=("model_name",)),
 }
