@@ -46,7 +46,7 @@ class ChatAnswerWire(serializers.Serializer):
 
 
 @door("POST", "createChatCompletion", summary="Ask a model", body=ChatWire, answer=ChatAnswerWire,
-      statuses=(400, 401, 403, 404, 405, 413, 415, 503))  # fmt: skip
+      statuses=(400, 401, 403, 404, 405, 409, 413, 415, 503))  # fmt: skip
 def chat_create(request: Request) -> Any:
     """Tuned models are asked by the name that the job and its checkpoints give."""
     actor = actor_of(request, Permission.EVALUATION_RUN)
@@ -70,7 +70,7 @@ def complete(actor: Actor, served: serving.Served, body: dict[str, Any]) -> dict
     with serving.paid(actor, served) as used:
         answer = serving.ask(served, sent)
         used.append(answer["usage"])
-    told = answer.get("studio") if isinstance(answer.get("studio"), dict) else {}
+    told: Any = answer.get("studio") if isinstance(answer.get("studio"), dict) else {}
     return answer | {
         "model": served.name,
         "studio": {**told, "model": served.endpoint.name} | ({"without_effect": dropped} if dropped else {}),
@@ -125,7 +125,7 @@ def _stream(lines: Iterable[bytes]) -> StreamingHttpResponse:
 def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> StreamingHttpResponse:
     """A provider's stream, piece by piece. Its usage is asked for, so that it can be booked, and shown if wanted."""
     wants = _with_usage(body)
-    options = body.get("stream_options") if isinstance(body.get("stream_options"), dict) else {}
+    options: Any = body.get("stream_options") if isinstance(body.get("stream_options"), dict) else {}
     sent = body | {"model": served.endpoint.model, "stream_options": {**options, "include_usage": True}}
     lines = serving.stream_lines(served, {key: value for key, value in sent.items() if value is not None})
     first = next(lines)  # a refusal comes out here, while it can still be an answer of its own

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Model, Q, QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiTypes, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import api_view, parser_classes
 from rest_framework.negotiation import DefaultContentNegotiation
@@ -93,10 +93,11 @@ def door(
     answer: Any = None,
     parameters: list[OpenApiParameter] | None = None,
     parsers: tuple[type[BaseParser], ...] = (StrictJson,),
-    statuses: tuple[int, ...] = (400, 401, 403, 404, 405, 413, 415),
+    statuses: tuple[int, ...] = (400, 401, 403, 404, 405, 409, 413, 415),
 ) -> Callable:
     """One handler of one address: its method, its parser and its part of the published description."""
-    responses = {200: answer if answer is not None else serializers.DictField(), **dict.fromkeys(statuses, ErrorAnswer)}
+    found = answer if isinstance(answer, dict) else {200: answer or OpenApiTypes.OBJECT}
+    responses = {**found, **dict.fromkeys(statuses, ErrorAnswer)}
 
     def decorate(handler: Callable[..., Any]) -> Callable[..., Any]:
         told = {

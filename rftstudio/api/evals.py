@@ -98,7 +98,7 @@ def run_get(request: Request, wanted: str, run: str) -> dict[str, Any]:
     return wire_run(job, batch, counts_of([batch]).get(batch.pk, NOTHING))
 
 
-def counts_of(batches: Iterable[RolloutBatch]) -> dict[int, dict[str, int]]:
+def counts_of(batches: Iterable[RolloutBatch]) -> dict[int, dict[str, Any]]:
     """Batch key → how its rollouts ended and what they read and wrote, in one query."""
     rows = Rollout.objects.filter(batch__in=[batch.pk for batch in batches]).values("batch").order_by()
     graded = Q(reward__isnull=False)
@@ -110,13 +110,13 @@ def counts_of(batches: Iterable[RolloutBatch]) -> dict[int, dict[str, int]]:
         prompt=Sum("input_tokens"),
         completion=Sum("output_tokens"),
     )
-    return {row["batch"]: row for row in found}
+    return {row["batch"]: dict(row) for row in found}
 
 
 NOTHING = {"n": 0, "n_passed": 0, "n_failed": 0, "n_open": 0, "prompt": 0, "completion": 0}
 
 
-def wire_run(job: Job, batch: RolloutBatch, counts: dict[str, int]) -> dict[str, Any]:
+def wire_run(job: Job, batch: RolloutBatch, counts: dict[str, Any]) -> dict[str, Any]:
     prompt, completion = counts["prompt"] or 0, counts["completion"] or 0
     total, passed, failed, is_open = counts["n"], counts["n_passed"], counts["n_failed"], counts["n_open"]
     grader = job.baseline.grader_version.config

@@ -7,7 +7,7 @@ Wire shape: {"id": "file-…", "object": "file", "bytes", "created_at", "expires
 from typing import Any
 
 from django.http import StreamingHttpResponse
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, OpenApiTypes
 from rest_framework import serializers
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -145,7 +145,7 @@ def file_delete(request: Request, public_id: str) -> dict[str, Any]:
     return {"id": public_id, "object": "file", "deleted": True}
 
 
-@door("GET", "downloadFile", summary="A file's bytes", answer={(200, "application/octet-stream"): bytes})
+@door("GET", "downloadFile", summary="A file's bytes", answer={(200, "application/octet-stream"): OpenApiTypes.BINARY})
 def file_content(request: Request, public_id: str) -> StreamingHttpResponse:
     """The bytes exactly as they came."""
     row = files.file_get(team=actor_of(request).team, public_id=public_id)

@@ -93,6 +93,8 @@ def job_request(body: dict[str, Any]) -> JobRequest:
             "The top-level hyperparameters belong to supervised fine-tuning.", "hyperparameters",
             fix=f"Send them as {METHOD}.hyperparameters.",
         )  # fmt: skip
+    if method.get("grader") is None:
+        raise _missing(f"{METHOD}.grader")
     tools = _tools(method.get("tools"))
     request = JobRequest(
         model=_text(body, "model", most=200),
@@ -102,14 +104,12 @@ def job_request(body: dict[str, Any]) -> JobRequest:
         seed=_whole(body.get("seed"), "seed", 0, 2**31 - 1),
         metadata=_metadata(body.get("metadata")),
         integrations=_integrations(body.get("integrations")),
-        grader=method.get("grader"),  # type: ignore[arg-type]  checked next
+        grader=method["grader"],
         tools=tools,
         hyperparameters=_hyperparameters(method.get("hyperparameters")),
         max_episode_steps=_whole(method.get("max_episode_steps"), f"{METHOD}.max_episode_steps", 1, MOST_STEPS),
         response_format=_response_format(method.get("response_format")),
     )
-    if request.grader is None:
-        raise _missing(f"{METHOD}.grader")
     found = parts.check_grader(request.grader, where=f"{METHOD}.grader")
     request.warnings += [f"Grader, {one.path}: {one.message} {one.fix}".strip() for one in found]
     request.warnings += _warnings(body, request)

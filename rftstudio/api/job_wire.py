@@ -21,8 +21,8 @@ from rftstudio.orders.models import JobOrder
 from rftstudio.orders.named import tail, tuned_name
 
 #: Ours → the reference's.
-ON_THE_WIRE = {Status.PAUSING: "running", Status.CANCELLING: "running"}
-OPEN_STAGES = {JobOrder.Stage.FILES: "validating_files", JobOrder.Stage.BASELINE: "validating_files"}
+ON_THE_WIRE: dict[str, str] = {Status.PAUSING: "running", Status.CANCELLING: "running"}
+OPEN_STAGES: dict[str, str] = {JobOrder.Stage.FILES: "validating_files", JobOrder.Stage.BASELINE: "validating_files"}
 PARTS = (
     "team", "base_model", "best_checkpoint", "baseline__agent_version", "baseline__grader_version",
     "baseline__dataset_version", "order__training_file", "order__validation_file", "order__result_file",
@@ -117,7 +117,7 @@ def _wire_job(job: Job, usage: dict[str, Any] | None, seconds_left: float | None
         "finished_at": seconds(job.finished_at),
         "model": order.model_name if order else job.base_model.name,
         "fine_tuned_model": tuned_name(job, order) if is_done else None,
-        "status": ON_THE_WIRE.get(job.status, job.status),  # type: ignore[call-overload]
+        "status": ON_THE_WIRE.get(job.status, job.status),
         "error": job.error,
         "method": method_of(job, order),
         "result_files": [order.result_file.public_id] if order and order.result_file else [],

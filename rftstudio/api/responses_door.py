@@ -32,7 +32,7 @@ class ResponseWire(serializers.Serializer):
 
 
 @door("POST", "createResponse", summary="Ask a model (Responses)", body=ResponseWire,
-      statuses=(400, 401, 403, 404, 405, 413, 415, 503))  # fmt: skip
+      statuses=(400, 401, 403, 404, 405, 409, 413, 415, 503))  # fmt: skip
 def response_create(request: Request) -> Any:
     """Function tools and text. The whole conversation is sent each time."""
     actor = actor_of(request, Permission.EVALUATION_RUN)
@@ -165,7 +165,12 @@ def _output(message: dict[str, Any], status: str) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     calls = message.get("tool_calls") or []
     if message.get("content") or not calls:
-        part = {"type": "output_text", "text": message.get("content") or "", "annotations": [], "logprobs": []}
+        part: dict[str, Any] = {
+            "type": "output_text",
+            "text": message.get("content") or "",
+            "annotations": [],
+            "logprobs": [],
+        }
         items.append(
             {"id": new_id("msg_"), "type": "message", "role": "assistant", "status": status, "content": [part]}
         )
@@ -187,7 +192,7 @@ def _events(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"type": "response.in_progress", "response": open_now}
     for place, item in enumerate(told["output"]):
         at = {"output_index": place, "item_id": item["id"]}
-        empty = {"content": []} if item["type"] == "message" else {"arguments": ""}
+        empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
         yield {"type": "response.output_item.added", "output_index": place,
                "item": item | {"status": "in_progress"} | empty}  # fmt: skip
         if item["type"] == "message":
