@@ -16,7 +16,7 @@ from rest_framework.parsers import BaseParser, JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 
@@ -241,3 +241,13 @@ def page_of(rows: list[dict[str, Any]], limit: int, *, with_ends: bool = False) 
     if with_ends:
         page |= {"first_id": shown[0]["id"] if shown else None, "last_id": shown[-1]["id"] if shown else None}
     return page
+
+
+@extend_schema(exclude=True)
+@api_view(["GET", "POST", "PUT", "PATCH", "DELETE"])
+def unknown(request: Request, rest: str) -> Response:
+    """What stands at no address of this door, said in its envelope."""
+    raise NotFound(
+        f"Unknown request URL: {request.method} /v1/{rest[:200]}.", fix="docs/migrate.md lists what is here.",
+        code="unknown_url",
+    )  # fmt: skip

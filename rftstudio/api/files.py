@@ -25,7 +25,7 @@ from rftstudio.api.doors import (
     older_than,
     page_of,
 )
-from rftstudio.core.errors import UserError
+from rftstudio.core.errors import NotFound, UserError
 from rftstudio.orders import files
 from rftstudio.teams.permissions import Permission
 
@@ -149,7 +149,10 @@ def file_delete(request: Request, public_id: str) -> dict[str, Any]:
 def file_content(request: Request, public_id: str) -> StreamingHttpResponse:
     """The bytes exactly as they came."""
     row = files.file_get(team=actor_of(request).team, public_id=public_id)
-    stream = row.content.open("rb")
+    try:
+        stream = row.content.open("rb")
+    except FileNotFoundError as exc:
+        raise NotFound("The bytes of this file are gone.", where="id") from exc
     answer = StreamingHttpResponse(iter(lambda: stream.read(PIECE), b""), content_type="application/octet-stream")
     answer["Content-Length"] = str(row.bytes)
     answer["X-Content-Type-Options"] = "nosniff"

@@ -5,7 +5,7 @@ import json
 import time
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, Q, QuerySet, When
 from drf_spectacular.utils import OpenApiParameter, OpenApiTypes
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -34,6 +34,7 @@ from rftstudio.api.job_requests import KNOWN, job_request
 from rftstudio.core.errors import NotFound, UserError
 from rftstudio.orders import files, named, services
 from rftstudio.orders.models import JobOrder
+from rftstudio.orders.story import STORY
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission
@@ -242,13 +243,15 @@ def _launched(actor: Actor, public_id: str, verb: str) -> Job:
 
 @door("GET", "listFineTuningEvents", summary="A job's events", answer=job_wire.EventListWire, parameters=[AFTER, LIMIT])
 def event_list(request: Request, public_id: str) -> dict[str, Any]:
-    """Newest first."""
+    """Newest first, in the order in which they became known: what was listed once never moves."""
     found, limit = find(actor_of(request).team, public_id), limit_of(request, 20)
     if isinstance(found, JobOrder):
         return _story_page(request, found, limit)
-    rows = JobEvent.objects.filter(job=found)
+    # What was told before the launch was written down as events after the launch's own.
+    rank = Case(When(type=STORY, then=0), default=1)
+    rows = JobEvent.objects.filter(job=found).annotate(rank=rank)
     after = after_of(request, rows)
-    rows = rows.filter(older_than(after, "created_at", "id")).order_by("-created_at", "-id")
+    rows = rows.filter(older_than(after, "rank", "id")).order_by("-rank", "-id")
     return page_of([job_wire.wire_event(event) for event in rows[: limit + 1]], limit)
 
 

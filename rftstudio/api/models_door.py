@@ -80,7 +80,7 @@ def model_get(request: Request, name: str) -> dict[str, Any]:
         return wire_tuned(name, row)
     if alias := named.alias_find(team=team, name=name):
         return wire_alias(alias)
-    model = ModelEndpoint.objects.filter(team=team, name=name).select_related("team").first()
+    model = ModelEndpoint.objects.filter(team=team, name=name.replace("\x00", "")).select_related("team").first()
     if model is None:
         raise _absent(name)
     return wire_model(model)

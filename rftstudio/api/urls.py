@@ -4,6 +4,7 @@ from django.urls import path
 
 from rftstudio.api import (  # noqa: F401  schema registers itself by being read
     chat,
+    doors,
     evals,
     files,
     fine_tuning_jobs,
@@ -44,4 +45,5 @@ urlpatterns = [
     path("v1/responses", responses_door.response_create, name="responses"),
     path("v1/models", models_door.model_list, name="model-list"),
     path("v1/models/<path:name>", models_door.model_door, name="model-get"),
+    path("v1/<path:rest>", doors.unknown, name="unknown"),
 ]

@@ -109,7 +109,7 @@ def file_list(*, team: Team) -> QuerySet[SourceFile]:
 
 
 def file_get(*, team: Team, public_id: str, where: str = "") -> SourceFile:
-    found = file_list(team=team).filter(public_id=public_id).first()
+    found = file_list(team=team).filter(public_id=public_id[:64].replace("\x00", "")).first()
     if found is None:
         raise NotFound(f"No such File object: {public_id[:80]}", where=where or "id")
     return found

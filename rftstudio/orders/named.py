@@ -71,12 +71,13 @@ def alias_list(*, team: Team) -> QuerySet[ModelAlias]:
 
 
 def alias_find(*, team: Team, name: str) -> ModelAlias | None:
-    rows = list(alias_list(team=team).filter(name=name))
+    rows = list(alias_list(team=team).filter(name=name.replace("\x00", "")))
     return next((row for row in rows if row.team_id), rows[0] if rows else None)
 
 
 def model_find(*, team: Team, name: str) -> ModelEndpoint | None:
     """One of the team's models by our name for it, or by its name on the wire."""
+    name = name.replace("\x00", "")
     rows = ModelEndpoint.objects.filter(team=team).select_related("team")
     return rows.filter(name=name).first() or rows.filter(model=name).order_by("pk").first()
 

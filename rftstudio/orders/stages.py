@@ -23,7 +23,7 @@ from rftstudio.core.errors import NotAllowed, UserError
 from rftstudio.core.sealed import unseal
 from rftstudio.orders import parts, rows
 from rftstudio.orders.models import JobOrder, ModelAlias
-from rftstudio.orders.story import story_add
+from rftstudio.orders.story import STORY, story_add
 from rftstudio.teams.actor import Actor
 
 Stage = JobOrder.Stage
@@ -248,8 +248,8 @@ def story_hand_over(order: JobOrder, job: Job) -> None:
     first = (last or OWN_SEQUENCE) + 1
     JobEvent.objects.bulk_create(
         JobEvent(
-            job=job, public_id=line["id"], sequence=first + place, level=line["level"], message=line["message"],
-            data=line["data"], created_at=datetime.fromtimestamp(line["at"], UTC),
+            job=job, public_id=line["id"], sequence=first + place, level=line["level"], type=STORY,
+            message=line["message"], data=line["data"], created_at=datetime.fromtimestamp(line["at"], UTC),
         )
         for place, line in enumerate(order.story)
     )  # fmt: skip

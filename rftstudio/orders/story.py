@@ -7,6 +7,9 @@ from django.utils import timezone
 from rftstudio.core.ids import new_id
 from rftstudio.orders.models import JobOrder
 
+#: The type by which such events are known among a job's own.
+STORY = "story"
+
 
 def story_add(order: JobOrder, message: str, *, level: str = "info", data: dict[str, Any] | None = None) -> None:
     """Add a line to the order in memory; whoever saves the order saves it."""

@@ -70,3 +70,15 @@ def test_model_list_without_a_good_key_is_401_in_the_envelope(ask, models, key, 
     assert error["code"] == code
     assert error["type"] == "invalid_request_error"
     assert words in error["message"]
+
+
+def test_unknown_address_and_method_are_said_in_the_envelope(ask, client, secret):
+    answer = ask("/v1/assistants")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_url")
+    answer = client.put("/v1/models", headers={"Authorization": f"Bearer {secret}"})
+    assert (answer.status_code, set(answer.json()["error"])) == (405, {"message", "type", "param", "code"})
+    for name in ("a%00b", "%ff", "ft:a:b:c:d", "x" * 3000):
+        assert ask(f"/v1/models/{name}").status_code == 404
+        assert ask(f"/v1/files/{name}").status_code == 404
+        assert ask(f"/v1/fine_tuning/jobs/{name}").status_code == 404
+        assert ask(f"/v1/evals/{name}/runs").status_code == 404

@@ -1,13 +1,14 @@
 """A running Studio that really trains, driven by the programs of the migration page: rows, job, events, tuned model."""
 
 import json
+import signal
 
 import pytest
 
 from rftstudio.demo import world
 from tests.contracts import programs
 from tests.fakes.server import ToolServer
-from tests.services.conftest import ROOT, manage, migrated, wait_for  # noqa: F401
+from tests.services.conftest import ROOT, data_folder, manage, migrated, wait_for  # noqa: F401
 from tests.services.served import Served
 
 pytestmark = pytest.mark.training
@@ -30,15 +31,11 @@ def answer(call: dict) -> str:
 
 
 @pytest.fixture
-def studio(tmp_path, migrated, monkeypatch):  # noqa: F811
+def studio(data_folder):  # noqa: F811
     """`serve` with a team, a key and a name for the small base model."""
     from rftstudio.ops import processes
 
-    var = tmp_path / "var"
-    var.mkdir()
-    (var / "studio.sqlite3").write_bytes((migrated / "studio.sqlite3").read_bytes())
-    monkeypatch.setenv("STUDIO_PASSWORD", "a long enough password")
-    one = Served(var, STUDIO_ALLOWED_PRIVATE_HOSTS="127.0.0.1")
+    one = Served(data_folder, STUDIO_ALLOWED_PRIVATE_HOSTS="127.0.0.1")
     env = {**one.env, "DJANGO_SETTINGS_MODULE": "rftstudio.settings.local"}
     manage("user_create", "a@example.com", "--team", "Demo", env={**env, "STUDIO_PASSWORD": "a long enough password"})
     manage("alias_set", "o4-mini-2025-04-16", "--target", str(ROOT / "rftstudio/demo/base_model"), "--reply-tokens", "48",
@@ -46,10 +43,23 @@ def studio(tmp_path, migrated, monkeypatch):  # noqa: F811
     one.key = manage("apikey_create", "--team", "demo", "--name", "migration", env=env).strip()
     yield one
     one.end()
-    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 20, "the group to be gone")
+    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 60, "the group to be gone")
 
 
-def test_programs_of_the_migration_page_train_and_sample(studio, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def in_time():
+    """The page's programs wait as long as it takes; this test does not."""
+
+    def late(*_):
+        raise TimeoutError("the job did not end")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(480)
+    yield
+    signal.alarm(0)
+
+
+def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_path, monkeypatch, capsys):
     items = list(map(row, world.items_make(splits={"train": 12, "validation": 10})))
     for name, chosen in (("train", items[:12]), ("valid", items[12:])):
         (tmp_path / f"{name}.jsonl").write_text(world.rows_text(chosen))

@@ -235,4 +235,5 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "api:responses": OtherRule("key", method="post", status=415),
     "api:model-list": OtherRule("key"),
     "api:model-get": OtherRule("key", of=("model_name",)),
+    "api:unknown": OtherRule("key", of=("nonsense",), status=404),
 }
