@@ -7,6 +7,7 @@ stands behind the name and what of the request had no effect.
 import itertools
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -128,16 +129,24 @@ def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> St
     options: Any = body.get("stream_options") if isinstance(body.get("stream_options"), dict) else {}
     sent = body | {"model": served.endpoint.model, "stream_options": {**options, "include_usage": True}}
     lines = serving.stream_lines(served, {key: value for key, value in sent.items() if value is not None})
-    first = next(lines)  # a refusal comes out here, while it can still be an answer of its own
+    stack = ExitStack()
+    used = stack.enter_context(serving.paid(actor, served))
+    try:
+        first = next(lines)  # a refusal comes out here, while it can still be an answer of its own
+    except BaseException:
+        stack.close()
+        raise
 
     def told() -> Iterator[bytes]:
-        with serving.paid(actor, served) as used:
+        with stack:
             for line in itertools.chain([first], lines):
-                shown = _renamed(line, served, used, wants=wants)
-                if shown:
+                if shown := _renamed(line, served, used, wants=wants):
                     yield shown
 
-    return _stream(told())
+    answer = _stream(told())
+    # Closed even if nobody reads it.
+    answer._resource_closers.append(stack.close)  # type: ignore[attr-defined]
+    return answer
 
 
 def _renamed(line: bytes, served: serving.Served, used: list[dict[str, Any]], *, wants: bool) -> bytes:

@@ -81,7 +81,7 @@ def read_files(order: JobOrder) -> None:
     try:
         order_move(
             order, Stage.BASELINE, dataset_version=version, agent_version=agent_version, baseline=baseline,
-            is_own_baseline=is_own,
+            is_own_baseline=is_own, tools_sealed="",  # the tools have the headers now
         )  # fmt: skip
     except Overtaken:
         if is_own:

@@ -216,3 +216,10 @@ def test_reading_key_samples_nothing_and_a_stop_holds(ai, reader, local):
     with pytest.raises(openai.PermissionDeniedError, match="holidays"):
         ai.chat.completions.create(model="Tiny", messages=ASK)
     assert not local.requests
+
+
+def test_stop_holds_for_a_hosted_stream_before_the_provider_is_asked(ai, hosted):
+    StopSwitch.objects.create(team=None, is_on=True, reason="holidays")
+    with pytest.raises(openai.PermissionDeniedError, match="holidays"):
+        ai.chat.completions.create(model="Far", messages=ASK, stream=True)
+    assert not hosted.requests
