@@ -1,12 +1,14 @@
 """Published job requests and files, each with what a correct product does with it."""
 
 import json
+import math
 from pathlib import Path
 
 import openai
 import pytest
 
 from jobs.models import Job
+from rftstudio.api.job_requests import EFFORTS, OPEN, WIRE
 from rftstudio.orders.models import JobOrder, ModelAlias
 from tests.api.conftest import EXACT, bring_to_launch, rows_of
 from tests.graders.cases import load
@@ -132,3 +134,15 @@ def test_published_training_rows_are_taken_as_they_are(ai, upload, gpt5):
     error = None if isinstance(found, Job) else found.error
     assert error["code"] == "not_ready", "the same rows on both sides are a leak"
     assert "more than one split" in error["message"] or "leak" in error["message"].lower()
+
+
+def test_hyperparameters_and_their_limits_are_those_of_the_specification():
+    official = load("enums.json")["hyperparameters"]
+    assert set(official) == {*WIRE, "reasoning_effort"}
+    assert tuple(official["reasoning_effort"]["enum"]) == EFFORTS
+    for name, (kind, low, high) in WIRE.items():
+        auto, number = official[name]["oneOf"]
+        assert (auto["enum"], official[name]["default"]) == (["auto"], "auto")
+        assert {"integer": int, "number": float}[number["type"]] is kind
+        assert (number["minimum"], number.get("maximum", math.inf)) == (low, high), name
+        assert number.get("exclusiveMinimum", False) == (name in OPEN)
