@@ -110,6 +110,8 @@ def _step(job: Job, line: dict[str, Any]) -> None:
         metrics["not_numbers"] = bad
     seconds = float(line.get("seconds") or 0.0)
     metrics.setdefault("seconds", seconds)
+    metrics.setdefault("step", number)  # readers of the wire's event find the train step there
+    metrics.setdefault("total_steps", int(line.get("total_steps") or job.total_steps))
     attempt = int(job.process.get("attempt") or 1)
     batch = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.TRAIN_STEP, train_step=number).first()
     if batch:

@@ -52,14 +52,17 @@ class NotReady(Conflict):
     code = "not_ready"
 
 
-def check_ready(actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl") -> dict[str, Any]:
-    """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason."""
+def check_ready(
+    actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl", standing_rule: str = ""
+) -> dict[str, Any]:
+    """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason, now or by a standing rule."""
     verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
     blocks = [line for line in verdict["lines"] if line["level"] == BLOCK]
     if not blocks:
         return verdict
-    if override.strip() and can(actor, Permission.BUDGET_APPROVE) and baseline.status == Evaluation.Status.SUCCEEDED:
-        return verdict | {"override": override.strip()}
+    reason = override.strip() if can(actor, Permission.BUDGET_APPROVE) else ""
+    if (reason or standing_rule) and baseline.status == Evaluation.Status.SUCCEEDED:
+        return verdict | {"override": reason or standing_rule, "by": actor.name if reason else "A rule of the console"}
     first = blocks[0]
     raise NotReady(
         f"The baseline is not ready: {first['name']}. {first['evidence']}",
@@ -83,19 +86,26 @@ def job_launch(
     name: str = "",
     launch_key: str = "",
     override: str = "",
+    standing_rule: str = "",
+    public_id: str = "",
 ) -> Job:
-    """Create a job from a finished baseline and queue its start. The same launch key finds the first job."""
+    """Create a job from a finished baseline and queue its start. The same launch key finds the first job.
+
+    `standing_rule`: why an administrator lets such jobs start although their baseline is not ready. `public_id`: the id
+    under which the job is known already.
+    """
     check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
     if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
         return found
-    verdict = check_ready(actor, baseline, override, backend=backend)
+    verdict = check_ready(actor, baseline, override, backend=backend, standing_rule=standing_rule)
     ground = selectors.plan_ground(baseline)
     filled = plans.plan_fill(plan, ground=ground)
     try:
         with transaction.atomic():
             return _job_create(
-                actor, baseline, filled, verdict, seed=seed, backend=backend, name=name.strip(), launch_key=launch_key
-            )
+                actor, baseline, filled, verdict, seed=seed, backend=backend, name=name.strip(), launch_key=launch_key,
+                public_id=public_id,
+            )  # fmt: skip
     except IntegrityError:
         # Two clicks at once: the other one made the job.
         found = Job.objects.filter(team=actor.team, launch_key=launch_key).first() if launch_key else None
@@ -114,6 +124,7 @@ def _job_create(
     backend: str,
     name: str,
     launch_key: str,
+    public_id: str = "",
 ) -> Job:
     if not -(2**63) <= seed < 2**63:
         raise UserError("The seed is too large.", where="seed", fix="Write a whole number below 2147483648.")
@@ -129,6 +140,7 @@ def _job_create(
         seed=seed,
         launch_key=launch_key,
         total_steps=plan["max_steps"],
+        **({"public_id": public_id} if public_id else {}),
     )
     derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
     warnings = sum(line["level"] != OK for line in verdict["lines"])
@@ -144,7 +156,7 @@ def _job_create(
                 type="readiness",
             )
     if override := verdict.get("override"):
-        event_note(job, f"{actor.name} overruled the readiness check: {override}", level="warn", type="readiness")
+        event_note(job, f"{verdict['by']} overruled the readiness check: {override}", level="warn", type="readiness")
         audit(
             actor,
             "job.readiness_overruled",

@@ -23,6 +23,12 @@ app.conf.beat_schedule = {
         "schedule": 5.0,
         "options": {"expires": 15.0},
     },
+    "orders-advance": {
+        "task": "rftstudio.orders.tasks.orders_advance",
+        "schedule": 3.0,
+        "options": {"expires": 9.0},
+    },
+    "files-sweep": {"task": "rftstudio.orders.tasks.files_sweep", "schedule": 300.0, "options": {"expires": 300.0}},
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
     "notices-look": {"task": "rftstudio.usage.tasks.notices_look", "schedule": 300.0, "options": {"expires": 300.0}},
     "notices-sweep": {"task": "rftstudio.notify.tasks.notices_sweep", "schedule": 10.0, "options": {"expires": 30.0}},

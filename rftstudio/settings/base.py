@@ -56,6 +56,7 @@ INSTALLED_APPS = [
     "jobs.attribution.apps.AttributionConfig",
     "jobs.evaluations.apps.EvaluationsConfig",
     "jobs.apps.JobsConfig",
+    "rftstudio.orders.apps.OrdersConfig",
     "rftstudio.demo",
     "rftstudio.ops",
 ]

@@ -36,15 +36,16 @@ def test_model_list_shows_the_teams_models_only(ask, models):
                 "object": "model",
                 "created": int(models.created_at.timestamp()),
                 "owned_by": "duty-desk",
+                "studio": {"kind": "openai", "is_trainable": False},
             }
         ],
     }
 
 
-def test_model_list_asks_one_query_more_than_the_key(ask, models, team, django_assert_num_queries):
+def test_model_list_asks_as_many_queries_for_many_as_for_one(ask, models, team, django_assert_num_queries):
     for n in range(20):
         ModelEndpoint.objects.create(team=team, name=f"m{n}", kind="openai", model="m")
-    with django_assert_num_queries(4):  # key, its last use, its requests of this minute, models
+    with django_assert_num_queries(6):  # key, its last use, its requests of this minute, models, aliases, tuned ones
         assert len(ask("/v1/models").json()["data"]) == 21
 
 
@@ -69,3 +70,15 @@ def test_model_list_without_a_good_key_is_401_in_the_envelope(ask, models, key, 
     assert error["code"] == code
     assert error["type"] == "invalid_request_error"
     assert words in error["message"]
+
+
+def test_unknown_address_and_method_are_said_in_the_envelope(ask, client, secret):
+    answer = ask("/v1/assistants")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_url")
+    answer = client.put("/v1/models", headers={"Authorization": f"Bearer {secret}"})
+    assert (answer.status_code, set(answer.json()["error"])) == (405, {"message", "type", "param", "code"})
+    for name in ("a%00b", "%ff", "ft:a:b:c:d", "x" * 3000):
+        assert ask(f"/v1/models/{name}").status_code == 404
+        assert ask(f"/v1/files/{name}").status_code == 404
+        assert ask(f"/v1/fine_tuning/jobs/{name}").status_code == 404
+        assert ask(f"/v1/evals/{name}/runs").status_code == 404

@@ -25,6 +25,12 @@ def test_console_looks_right(signed_in_page, axe, picture, root, width, theme, c
     assert complaints == []
     assert axe(page) == []
     complaints.clear()  # axe itself writes a style element for the sheet that ours imports
-    for name in ("usage_ledgerline_changelist", "usage_quota_changelist", "usage_price_add", "teams_user_changelist"):
+    for name in (
+        "usage_ledgerline_changelist",
+        "usage_quota_changelist",
+        "usage_price_add",
+        "teams_user_changelist",
+        "orders_modelalias_add",
+    ):
         page.goto(reverse(f"admin:{name}"))
         picture(page, f"console-{name}-{width}-{theme}")

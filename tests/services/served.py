@@ -17,9 +17,9 @@ PROGRAMS = ("broker", "web", "worker-rollouts", "worker-training", "beat")
 class Served:
     """One running `serve`."""
 
-    def __init__(self, var_dir: Path) -> None:
+    def __init__(self, var_dir: Path, **env: str) -> None:
         self.var_dir = var_dir
-        self.env = clean_env(STUDIO_VAR_DIR=str(var_dir), STUDIO_PORT=str(_free_port()))
+        self.env = clean_env(STUDIO_VAR_DIR=str(var_dir), STUDIO_PORT=str(_free_port()), **env)
         self._out = var_dir.parent / f"serve-{time.monotonic_ns()}.out"
         with self._out.open("w") as out:
             self.process = subprocess.Popen(

@@ -6,9 +6,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from datasets import pages as dataset_pages
 from datasets import repairs, selectors
-from datasets.models import Item, LineProblem, Split
+from datasets.item_search import items_found
+from datasets.models import DatasetVersion, Item, LineProblem, Split
 from datasets.row_checks import FAULTS
 from rftstudio.api.rest import pages
 from rftstudio.api.rest.datasets import EDIT, OfVersion
@@ -16,6 +16,7 @@ from rftstudio.api.rest.describe import describe
 from rftstudio.api.rest.wire import AnyObject, Wanted, Wire
 from rftstudio.core.errors import NotFound
 
+LAST_ID = 2**63 - 1
 _DATA = {"messages": [{"role": "user", "content": "What duty is due on 40 crates of pears?"}], "answer": "120"}
 
 
@@ -37,7 +38,9 @@ class ItemWire(Wire):
 class ItemQuery(serializers.Serializer):
     split = serializers.ChoiceField(Split.values, required=False)
     problem = serializers.ChoiceField([*FAULTS], required=False)
-    q = serializers.CharField(max_length=200, required=False, help_text="Text in the row.")
+    q = serializers.CharField(
+        max_length=200, required=False, help_text="Whole words of the row, or tax* for any ending."
+    )
 
 
 class ItemsNew(Wanted):
@@ -138,10 +141,10 @@ class ItemList(OfVersion):
     def get(self, request: Request, public_id: str) -> Response:
         version = self.version()
         asked = self.asked(pages.PageQuery, ItemQuery)
-        rows = dataset_pages.item_filter(
-            selectors.item_list(team=self.team, version=version), split=asked.get("split", ""),
-            problem=asked.get("problem", ""), search=asked.get("q", ""),
-        )  # fmt: skip
+        filters = {name: asked[name] for name in ("split", "problem") if asked.get(name)}
+        if words := asked.get("q"):
+            return self.paged(pages.page_found(_finder(version, words, filters), asked, order="asc"), ItemWire)
+        rows = selectors.item_list(team=self.team, version=version).filter(**filters)
         return self.page(rows, ItemWire, by="position", order="asc", query=asked)
 
     @describe("item_create", "Add items to a draft", right=EDIT, takes=ItemsNew, answers=ChangeWire, status=201)
@@ -149,6 +152,18 @@ class ItemList(OfVersion):
         version = self.version()
         change = repairs.items_add(actor=self.actor, version=version, **self.values(ItemsNew))
         return self.shown(change, ChangeWire, status=201)
+
+
+def _finder(version: DatasetVersion, words: str, filters: dict[str, str]) -> pages.Finder:
+    """The text index finds ids in their order, from either end."""
+
+    def find(number: int | None, count: int, falls: bool) -> list[Item]:
+        before = (LAST_ID if number is None else number) if falls else None
+        ids = items_found(version, words, after=None if falls else number, before=before, limit=count, **filters)
+        rows = Item.objects.in_bulk(ids)
+        return [rows[pk] for pk in ids if pk in rows]
+
+    return find
 
 
 class ItemDetail(OfVersion):

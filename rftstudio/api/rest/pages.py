@@ -3,7 +3,7 @@ meanwhile neither shift a page nor make a row come twice."""
 
 import base64
 import binascii
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ from rest_framework import serializers
 from rftstudio.core.errors import UserError
 
 LIMIT, MOST = 50, 200
+Finder = Callable[[int | None, int, bool], list[Any]]
 
 
 class PageQuery(serializers.Serializer):
@@ -62,15 +63,24 @@ class Page:
 
 def page_of(rows: QuerySet, query: dict[str, Any], *, by: str = "pk", order: str = "desc") -> Page:
     """One page of a queryset by `by`, a unique whole number that never changes on a row."""
+
+    def find(number: int | None, count: int, falls: bool) -> list[Any]:
+        found = rows.order_by(f"-{by}" if falls else by)
+        if number is not None:
+            found = found.filter(**{f"{by}__{'lt' if falls else 'gt'}": number})
+        return list(found[:count])
+
+    return page_found(find, query, by=by, order=order)
+
+
+def page_found(find: Finder, query: dict[str, Any], *, by: str = "pk", order: str = "desc") -> Page:
+    """One page of what `find(number, count, falls)` finds: so many rows behind that number, falling or rising."""
     cursor = cursor_from(query["cursor"]) if query.get("cursor") else None
     order = cursor.order if cursor else query.get("order") or order
     limit = query["limit"]
     is_back = cursor is not None and cursor.way == "p"
     falls = (order == "desc") != is_back
-    found = rows.order_by(f"-{by}" if falls else by)
-    if cursor is not None:
-        found = found.filter(**{f"{by}__{'lt' if falls else 'gt'}": cursor.number})
-    page = list(found[: limit + 1])
+    page = find(cursor.number if cursor else None, limit + 1, falls)
     more, page = len(page) > limit, page[:limit]
     if is_back:
         page.reverse()

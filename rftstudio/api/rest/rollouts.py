@@ -9,7 +9,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs.rollouts import explorer, exports, filters, regrade_selectors
+from jobs.rollouts import explorer, exports, filters, regrade_selectors, search
 from jobs.rollouts.asking import MOST, QUESTIONS, rollouts_ask
 from jobs.rollouts.imports.service import rollouts_import
 from jobs.rollouts.models import Rollout, RolloutBatch
@@ -102,7 +102,7 @@ _HELP = {
     "source": "Id of a job or an evaluation.", "train_step": "3, or 3-9.", "item": "Its key.", "reward": "0.5-1",
     "steps": "2-4", "calls": "0, or 1-3.", "tool": "Its name.", "stop": "A stop reason.", "status": "A status.",
     "passed": "1 or 0.", "graded": "1 or 0.", "error": "1 or 0.", "batch": "Its id.",
-    "q": f"Text; searches the newest {filters.SEARCH_DEPTH:,}.",
+    "q": f"Whole words, or conclu* for any ending; the newest {search.MOST:,} matches.",
 }  # fmt: skip
 
 

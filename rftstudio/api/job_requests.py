@@ -1,0 +1,331 @@
+"""Reads the body of `POST /v1/fine_tuning/jobs`: every field by its rule, every unknown one refused by name."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from graders.secrets import SHOWN
+from graders.validation import children
+from jobs.agents.tools.spec import PLACEHOLDER
+from jobs.plan import AUTO, FIELDS
+from rftstudio.api.doors import check_known
+from rftstudio.core.errors import UserError
+from rftstudio.core.outbound import allowed_hosts, check_url
+from rftstudio.orders import parts
+
+KNOWN = {
+    "model", "training_file", "validation_file", "suffix", "seed", "metadata", "integrations", "method",
+    "hyperparameters", "trainingType",
+}  # fmt: skip
+REINFORCEMENT = {"grader", "hyperparameters", "response_format", "tools", "max_episode_steps"}
+TOOL = {"name", "server_url", "headers"}
+METHOD = "method.reinforcement"
+MOST_STEPS = 1_000
+
+#: Names of the reference: kind, lowest, highest; the lowest of those in OPEN is excluded.
+WIRE: dict[str, tuple[type, float, float]] = {
+    "n_epochs": (int, 1, 50),
+    "batch_size": (int, 1, 256),
+    "learning_rate_multiplier": (float, 0, math.inf),
+    "compute_multiplier": (float, 0.00001, 10),
+    "eval_interval": (int, 1, math.inf),
+    "eval_samples": (int, 1, math.inf),
+}
+OPEN = {"learning_rate_multiplier", "compute_multiplier"}
+EFFORTS = ("default", "low", "medium", "high")
+
+
+@dataclass
+class JobRequest:
+    """What was asked for, checked; files and model are still names."""
+
+    model: str
+    training_file: str
+    validation_file: str | None
+    suffix: str
+    seed: int | None
+    metadata: dict[str, str] | None
+    integrations: list[dict[str, Any]]
+    grader: dict[str, Any]
+    tools: list[dict[str, Any]]
+    hyperparameters: dict[str, Any]
+    max_episode_steps: int | None
+    response_format: dict[str, Any] | None
+    warnings: list[str] = field(default_factory=list)
+
+    def method(self) -> dict[str, Any]:
+        """The method as it is kept and read back: defaults filled in, header values hidden."""
+        told: dict[str, Any] = {
+            "grader": hidden(self.grader),
+            "hyperparameters": {**dict.fromkeys(WIRE, AUTO), "reasoning_effort": "default", **self.hyperparameters},
+            "response_format": self.response_format,
+        }
+        if self.tools:
+            told["tools"] = [hidden(tool) for tool in self.tools]
+        if self.max_episode_steps is not None:
+            told["max_episode_steps"] = self.max_episode_steps
+        return {"type": "reinforcement", "reinforcement": told}
+
+
+def hidden(value: Any) -> Any:
+    """The same with the values of every `headers` object as asterisks."""
+    if isinstance(value, list):
+        return [hidden(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: dict.fromkeys(one, SHOWN) if key == "headers" and isinstance(one, dict) else hidden(one)
+        for key, one in value.items()
+    }
+
+
+def refuse(message: str, where: str, *, fix: str = "", code: str = "") -> UserError:
+    return UserError(message, where=where, fix=fix, code=code)
+
+
+def job_request(body: dict[str, Any]) -> JobRequest:
+    """Check the whole body. UserError names the parameter at fault."""
+    check_known(body, KNOWN)
+    method = _method(body)
+    check_known(method, REINFORCEMENT, path=f"{METHOD}.")
+    if body.get("hyperparameters"):
+        raise refuse(
+            "The top-level hyperparameters belong to supervised fine-tuning.", "hyperparameters",
+            fix=f"Send them as {METHOD}.hyperparameters.",
+        )  # fmt: skip
+    if method.get("grader") is None:
+        raise _missing(f"{METHOD}.grader")
+    tools = _tools(method.get("tools"))
+    request = JobRequest(
+        model=_text(body, "model", most=200),
+        training_file=_text(body, "training_file", most=64),
+        validation_file=_text(body, "validation_file", most=64) if body.get("validation_file") is not None else None,
+        suffix=_suffix(body.get("suffix")),
+        seed=_whole(body.get("seed"), "seed", 0, 2**31 - 1),
+        metadata=_metadata(body.get("metadata")),
+        integrations=_integrations(body.get("integrations")),
+        grader=method["grader"],
+        tools=tools,
+        hyperparameters=_hyperparameters(method.get("hyperparameters")),
+        max_episode_steps=_whole(method.get("max_episode_steps"), f"{METHOD}.max_episode_steps", 1, MOST_STEPS),
+        response_format=_response_format(method.get("response_format")),
+    )
+    found = parts.check_grader(request.grader, where=f"{METHOD}.grader")
+    request.warnings += [f"Grader, {one.path}: {one.message} {one.fix}".strip() for one in found]
+    request.warnings += _warnings(body, request)
+    return request
+
+
+def _method(body: dict[str, Any]) -> dict[str, Any]:
+    method = body.get("method")
+    if not isinstance(method, dict):
+        raise refuse(
+            "method must be an object with the type reinforcement.", "method",
+            fix='Send {"type": "reinforcement", "reinforcement": {"grader": {…}}}.', code="missing_required_parameter",
+        )  # fmt: skip
+    kind = method.get("type")
+    if kind in ("supervised", "dpo"):
+        words = {"supervised": "supervised fine-tuning", "dpo": "preference fine-tuning (DPO)"}[kind]
+        raise refuse(
+            f"No backend of this installation takes {words} through this door.", "method.type",
+            fix="Send a reinforcement job.", code="method_not_available",
+        )  # fmt: skip
+    if kind != "reinforcement":
+        raise refuse(f"method.type cannot be {str(kind)[:40]!r}.", "method.type", fix="Send reinforcement.")
+    check_known(method, {"type", "reinforcement"}, path="method.")
+    inner = method.get("reinforcement")
+    if not isinstance(inner, dict):
+        raise _missing(METHOD)
+    return inner
+
+
+def _missing(where: str) -> UserError:
+    return refuse(f"Missing required parameter: {where}.", where, code="missing_required_parameter")
+
+
+def _text(body: dict[str, Any], name: str, *, most: int) -> str:
+    value = body.get(name)
+    if value is None:
+        raise _missing(name)
+    if not isinstance(value, str) or not value.strip() or len(value) > most:
+        raise refuse(f"{name} must be a text of 1 to {most} characters.", name)
+    return value.strip()
+
+
+def _suffix(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not 1 <= len(value.strip()) <= 64:
+        raise refuse("suffix must be a text of 1 to 64 characters.", "suffix")
+    return value.strip()
+
+
+def _whole(value: Any, where: str, low: int, high: int) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise refuse(f"{where} must be a whole number from {low} to {high}.", where)
+    return value
+
+
+def _metadata(value: Any) -> dict[str, str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or len(value) > 16:
+        raise refuse("metadata must be an object of at most 16 pairs.", "metadata")
+    for key, one in value.items():
+        if not 1 <= len(key) <= 64:
+            raise refuse("A metadata key has 1 to 64 characters.", f"metadata.{key[:64]}")
+        if not isinstance(one, str) or len(one) > 512:
+            raise refuse("A metadata value is a text of at most 512 characters.", f"metadata.{key}")
+    return value
+
+
+def _integrations(value: Any) -> list[dict[str, Any]]:
+    if value is None:
+        return []
+    if not isinstance(value, list) or len(value) > 5:
+        raise refuse("integrations must be a list.", "integrations")
+    for place, one in enumerate(value):
+        at = f"integrations[{place}]"
+        if not isinstance(one, dict) or one.get("type") != "wandb":
+            raise refuse("An integration has the type wandb.", f"{at}.type")
+        check_known(one, {"type", "wandb"}, path=f"{at}.")
+        inner = one.get("wandb")
+        if not isinstance(inner, dict) or not isinstance(inner.get("project"), str) or not inner["project"]:
+            raise _missing(f"{at}.wandb.project")
+        check_known(inner, {"project", "name", "entity", "tags"}, path=f"{at}.wandb.")
+    return value
+
+
+def _tools(value: Any) -> list[dict[str, Any]]:
+    """Name, address and headers of each; every fault of every tool is told."""
+    where = f"{METHOD}.tools"
+    if value is None:
+        return []
+    if not isinstance(value, list) or len(value) > 128:
+        raise refuse("tools must be a list of at most 128 tools.", where)
+    for place, tool in enumerate(value):
+        _check_tool(tool, f"{where}[{place}]")
+    names = [tool["name"] for tool in value]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise refuse(f"Two tools are named {twice}.", where, fix="Take one of them out.", code="invalid_tools")
+    parts.check_tools(value, where=where)
+    for place, tool in enumerate(value):
+        check_url(tool["server_url"], allowed=allowed_hosts(), where=f"{where}[{place}].server_url")
+    return value
+
+
+def _check_tool(tool: Any, at: str) -> None:
+    if not isinstance(tool, dict):
+        raise refuse("A tool is an object with name and server_url.", at)
+    check_known(tool, TOOL, path=f"{at}.")
+    for key in ("name", "server_url"):
+        if not isinstance(tool.get(key), str) or not 1 <= len(tool[key]) <= 2000:
+            raise refuse(f"{key} must be a text.", f"{at}.{key}", code="invalid_tools")
+    headers = tool.get("headers")
+    if headers is None:
+        return
+    if not isinstance(headers, dict) or not all(isinstance(one, str) for one in headers.values()):
+        raise refuse("Headers are an object of texts.", f"{at}.headers", code="invalid_tools")
+    for name, one in headers.items():
+        if "\n" in f"{name}{one}" or "\r" in f"{name}{one}":
+            raise refuse(f"The header {name[:40]!r} is not one line of text.", f"{at}.headers", code="invalid_tools")
+        if one and set(one) == {"*"}:
+            raise refuse(
+                f"The value of the header {name} is hidden, as it is when a job is read back.", f"{at}.headers.{name}",
+                fix="Send the real value.", code="invalid_tools",
+            )  # fmt: skip
+
+
+def _hyperparameters(value: Any) -> dict[str, Any]:
+    where = f"{METHOD}.hyperparameters"
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise refuse("hyperparameters must be an object.", where)
+    check_known(value, {*WIRE, "reasoning_effort", *FIELDS, "lora", "extras"}, path=f"{where}.")
+    for name, one in value.items():
+        at = f"{where}.{name}"
+        if name == "reasoning_effort":
+            if one not in (None, *EFFORTS):
+                raise refuse(f"reasoning_effort cannot be {str(one)[:40]!r}.", at, fix=f"One of {', '.join(EFFORTS)}.")
+        elif name in WIRE:
+            _check_number(name, one, at)
+        elif name in FIELDS and one not in (None, AUTO):
+            try:
+                FIELDS[name].read(one)
+            except UserError as exc:
+                raise refuse(exc.message, at, fix=exc.fix) from exc
+    return {name: one for name, one in value.items() if one is not None}
+
+
+def _check_number(name: str, value: Any, at: str) -> None:
+    if value in (None, AUTO):
+        return
+    kind, low, high = WIRE[name]
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    whole = kind is float or (number and float(value).is_integer())
+    if not number or not whole or not low <= value <= high or (name in OPEN and value == low):
+        noun = "a whole number" if kind is int else "a number"
+        above = f"above {low:g}" if name in OPEN else f"{low:g} or more"
+        most = "" if high == math.inf else f" and at most {high:g}"
+        raise refuse(f"{name} must be {noun}, {above}{most}, or 'auto'.", at)
+
+
+def _response_format(value: Any) -> dict[str, Any] | None:
+    """As Chat Completions nests it; the flat form of Responses is taken too and kept nested."""
+    where = f"{METHOD}.response_format"
+    if value is None:
+        return None
+    if not isinstance(value, dict) or value.get("type") not in ("json_schema", "json_object", "text"):
+        raise refuse("response_format must be an object with the type json_schema.", where)
+    if value["type"] != "json_schema":
+        check_known(value, {"type"}, path=f"{where}.")
+        return value
+    nested = value.get("json_schema")
+    if nested is None:
+        nested = {key: one for key, one in value.items() if key != "type"}
+    if not isinstance(nested, dict) or not isinstance(nested.get("schema"), dict):
+        raise _missing(f"{where}.json_schema.schema")
+    check_known(nested, {"name", "description", "schema", "strict"}, path=f"{where}.json_schema.")
+    return {"type": "json_schema", "json_schema": nested}
+
+
+def _warnings(body: dict[str, Any], request: JobRequest) -> list[str]:
+    """What is accepted and yet worth a word in the job's story. No value of a header is ever repeated."""
+    found = _placeholders("the grader", [request.grader, *_parts_of(request.grader)])
+    found += _placeholders("tools", request.tools)
+    if request.response_format is None and "output_json" in str(request.grader):
+        found.append(
+            "The grader reads sample.output_json and the job has no response_format; answers that are no JSON stay ungraded."
+        )
+    if request.validation_file is None:
+        found.append(
+            "There is no validation file: nobody sees whether it memorises, and the baseline is measured on train items."
+        )
+    if request.integrations:
+        found.append("The integration is kept with the job. Metrics go to the sinks that this team has set up.")
+    if body.get("trainingType") is not None:
+        found.append("trainingType has no meaning here and is not used.")
+    return found
+
+
+def _parts_of(grader: Any) -> list[Any]:
+    return (
+        [part for _, child in children(grader) for part in (child, *_parts_of(child))]
+        if isinstance(grader, dict)
+        else []
+    )
+
+
+def _placeholders(where: str, holders: list[Any]) -> list[str]:
+    names: dict[str, None] = {}
+    for holder in holders:
+        headers = holder.get("headers") if isinstance(holder, dict) else None
+        for name, value in headers.items() if isinstance(headers, dict) else ():
+            if isinstance(value, str) and PLACEHOLDER.search(value):
+                names[f"{name} ({holder['name']})" if where == "tools" else name] = None
+    if not names:
+        return []
+    return [f"Header values of {where} look like placeholders and are sent as they stand: {', '.join(names)}."]

@@ -1,0 +1,225 @@
+"""Chat completions and responses through the unmodified SDK. The models behind are small servers of the tests."""
+
+import json
+
+import openai
+import pytest
+from openai.types.chat import ChatCompletion
+from openai.types.responses import Response
+
+from jobs.agents.models import ModelEndpoint
+from jobs.models import Job
+from rftstudio.usage.models import LedgerLine, Reservation, StopSwitch
+from tests.fakes.server import HttpServer, ModelServer, Reply
+from tests.jobs.conftest import look_until
+
+pytestmark = pytest.mark.django_db
+ASK = [{"role": "developer", "content": "Be short."}, {"role": "user", "content": [{"type": "text", "text": "Hello?"}]}]
+TOOL = {"type": "function", "function": {"name": "look_up", "parameters": {"type": "object", "properties": {}}}}
+CALLED = {"id": "call_1", "type": "function", "function": {"name": "look_up", "arguments": '{"a":1}'}}
+
+
+@pytest.fixture
+def local(team, settings, monkeypatch):
+    """A model with weights here, served by a fake server; `local.answer` says what it answers."""
+    with ModelServer(lambda messages, tools: {"content": "Good day."}) as server:
+        monkeypatch.setattr("jobs.rollouts.policies.local.ensure_server", lambda *_, **__: server.url + "/v1")
+        ModelEndpoint.objects.create(team=team, name="Tiny", kind="local", model="/weights", is_trainable=True)
+        yield server
+
+
+@pytest.fixture
+def hosted(team, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    from rftstudio.core.sealed import seal
+
+    with ModelServer(lambda messages, tools: {"content": "Good day."}) as server:
+        ModelEndpoint.objects.create(
+            team=team,
+            name="Far",
+            kind="openai",
+            model="far-1",
+            base_url=server.url + "/v1",
+            api_key_sealed=seal("sk-hidden-key"),
+        )
+        yield server
+
+
+def test_chat_answers_under_the_name_that_was_asked(ai, local, team):
+    answer = ai.chat.completions.create(model="Tiny", messages=ASK, max_completion_tokens=9, logprobs=True, user="me")
+    ChatCompletion.model_validate(answer.model_dump())
+    assert (answer.model, answer.choices[0].message.content) == ("Tiny", "Good day.")
+    assert answer.studio["without_effect"] == ["logprobs"]
+    sent = local.requests[0].json()
+    assert sent["messages"] == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello?"}]
+    assert (sent["model"], sent["max_completion_tokens"]) == ("/weights", 9)
+    assert "logprobs" not in sent
+    lines = LedgerLine.objects.filter(team=team, kind="spent")
+    assert sorted(lines.values_list("unit", "quantity")) == [("input_token", 20), ("output_token", 7)]
+    assert Reservation.objects.get().status == "settled"
+
+
+def test_chat_gives_several_choices(ai, local):
+    answer = ai.chat.completions.create(model="Tiny", messages=ASK, n=3, seed=5)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert sorted(request.json()["seed"] for request in local.requests) == [5, 6, 7]
+    assert answer.usage.completion_tokens == 21
+
+
+def test_chat_streams_what_it_has(ai, local):
+    with ai.chat.completions.stream(model="Tiny", messages=ASK, stream_options={"include_usage": True}) as stream:
+        kinds = [event.type for event in stream]
+        whole = stream.get_final_completion()
+    assert "content.delta" in kinds
+    assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("Good day.", "stop")
+    assert whole.usage.total_tokens == 27
+    local.answer = lambda messages, tools: {"tool_calls": [CALLED]}
+    chunks = list(ai.chat.completions.create(model="Tiny", messages=ASK, tools=[TOOL], stream=True))
+    assert chunks[0].choices[0].delta.tool_calls[0].function.name == "look_up"
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+def test_responses_translate_to_chat_and_back(ai, local):
+    local.answer = lambda messages, tools: {"tool_calls": [CALLED]} if len(messages) < 4 else {"content": "145"}
+    flat = {"type": "function", "name": "look_up", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    first = ai.responses.create(model="Tiny", instructions="Be short.", input="Cap?", tools=[flat], store=False,
+                                include=["reasoning.encrypted_content"])  # fmt: skip
+    Response.model_validate(first.model_dump())
+    call = first.output[0]
+    assert (call.type, call.name, call.arguments, call.call_id) == ("function_call", "look_up", '{"a":1}', "call_1")
+    history = [{"role": "user", "content": "Cap?"}, call.to_dict(),
+               {"type": "function_call_output", "call_id": "call_1", "output": "145"}]  # fmt: skip
+    second = ai.responses.create(model="Tiny", instructions="Be short.", input=history, tools=[flat])
+    assert second.output_text == "145"
+    assert second.usage.total_tokens == 27
+    sent = local.requests[-1].json()["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert sent[2]["tool_calls"][0]["id"] == sent[3]["tool_call_id"] == "call_1"
+
+
+def test_responses_stream_as_the_sdk_reads_them(ai, local):
+    with ai.responses.stream(model="Tiny", input="Hello?") as stream:
+        kinds = [event.type for event in stream]
+        whole = stream.get_final_response()
+    assert kinds[0] == "response.created"
+    assert kinds[-1] == "response.completed"
+    assert "response.output_text.delta" in kinds
+    assert whole.output_text == "Good day."
+
+
+def test_what_needs_a_store_is_refused(ai, local):
+    with pytest.raises(openai.BadRequestError, match="nothing is stored"):
+        ai.responses.create(model="Tiny", input="x", previous_response_id="resp_1")
+    with pytest.raises(openai.BadRequestError, match="item_reference"):
+        ai.responses.create(model="Tiny", input=[{"type": "item_reference", "id": "x"}])
+
+
+def test_hosted_model_is_asked_with_its_own_key(ai, hosted):
+    answer = ai.chat.completions.create(model="Far", messages=ASK, logit_bias={"1": 1})
+    assert answer.model == "Far"
+    sent = hosted.requests[0]
+    assert (sent.headers["authorization"], sent.json()["model"]) == ("Bearer sk-hidden-key", "far-1")
+    assert sent.json()["messages"] == ASK
+    assert sent.json()["logit_bias"] == {"1": 1}
+
+
+def test_hosted_refusals_are_told_without_the_key(ai, hosted):
+    refuse = {"error": {"message": "temperature is too hot", "param": "temperature"}}
+    hosted.script = [
+        Reply.of(refuse, 400),
+        Reply.of({"error": {"message": "bad key sk-hidden-key"}}, 401),
+        Reply.of({}, 502),
+    ]
+    with pytest.raises(openai.BadRequestError) as refusal:
+        ai.chat.completions.create(model="Far", messages=ASK)
+    assert refusal.value.body["param"] == "temperature"
+    with pytest.raises(openai.BadRequestError) as refusal:
+        ai.chat.completions.create(model="Far", messages=ASK)
+    assert "sk-hidden" not in str(refusal.value)
+    with pytest.raises(openai.InternalServerError) as refusal:
+        ai.chat.completions.create(model="Far", messages=ASK)
+    assert refusal.value.status_code == 503
+
+
+def test_hosted_stream_is_passed_on_and_booked(ai, team, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "far-1"}
+    pieces = [
+        base | {"choices": [{"index": 0, "delta": {"role": "assistant", "content": word}, "finish_reason": None}]}
+        for word in ("Good ", "day.")
+    ]
+    usage = {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}
+    pieces += [base | {"choices": [], "usage": usage}]
+    body = "".join(f"data: {json.dumps(piece)}\n\n" for piece in pieces) + "data: [DONE]\n\n"
+    with HttpServer(lambda request: Reply(body=body.encode(), headers={"Content-Type": "text/event-stream"})) as server:
+        ModelEndpoint.objects.create(team=team, name="Far", kind="openai", model="far-1", base_url=server.url + "/v1")
+        chunks = list(ai.chat.completions.create(model="Far", messages=ASK, stream=True))
+    assert "".join(chunk.choices[0].delta.content for chunk in chunks) == "Good day."
+    assert {chunk.model for chunk in chunks} == {"Far"}
+    assert server.requests[0].json()["stream_options"] == {"include_usage": True}
+    assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 2
+
+
+def test_tuned_model_is_served_by_its_names_until_it_is_deleted(ai, foreign, asked, trainer, monkeypatch):  # noqa: F811
+    from tests.api.conftest import bring_to_launch
+
+    made = ai.fine_tuning.jobs.create(**asked)
+    job = look_until(bring_to_launch(made.id), seconds=40)
+    assert isinstance(job, Job)
+    name = ai.fine_tuning.jobs.retrieve(made.id).fine_tuned_model
+    folders = []
+    with ModelServer(lambda messages, tools: {"content": "tuned"}) as server:
+        monkeypatch.setattr(
+            "jobs.rollouts.policies.local.ensure_server",
+            lambda folder, **_: folders.append(folder) or server.url + "/v1",
+        )
+        for asked_name in (name, f"{name}:ckpt-step-1"):
+            assert ai.chat.completions.create(model=asked_name, messages=ASK).choices[0].message.content == "tuned"
+    assert [folder.rpartition("/")[2] for folder in folders] == [
+        job.best_checkpoint.public_id, job.checkpoints.get(step_number=1).public_id,
+    ]  # fmt: skip
+    assert ai.models.retrieve(name).studio["job"] == made.id
+    with pytest.raises(openai.NotFoundError):
+        foreign.chat.completions.create(model=name, messages=ASK)
+    with pytest.raises(openai.NotFoundError):
+        foreign.models.delete(name)
+    assert ai.models.delete(f"{name}:ckpt-step-1").deleted
+    with pytest.raises(openai.NotFoundError) as refusal:
+        ai.models.retrieve(f"{name}:ckpt-step-1")
+    assert refusal.value.body["code"] == "model_not_found"
+    assert f"{name}:ckpt-step-1" not in [model.id for model in ai.models.list()]
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"messages": ASK}, "model"),
+        ({"model": "Tiny", "messages": []}, "messages"),
+        ({"model": "Tiny", "messages": "x"}, "messages"),
+        ({"model": "Tiny", "messages": ASK, "n": 99}, "n"),
+        ({"model": "Tiny", "messages": ASK, "colour": 1}, "colour"),
+        ({"model": "Tiny", "messages": ASK, "stream": "yes"}, "stream"),
+        ({"model": "Tiny", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+    ],
+)
+def test_bad_question_is_refused_with_its_parameter(ai, local, body, param):
+    with pytest.raises(openai.BadRequestError) as refusal:
+        ai.post("/chat/completions", body=body, cast_to=object)
+    assert refusal.value.body["param"] == param
+    assert not LedgerLine.objects.exists()
+
+
+def test_reading_key_samples_nothing_and_a_stop_holds(ai, reader, local):
+    with pytest.raises(openai.PermissionDeniedError):
+        reader.chat.completions.create(model="Tiny", messages=ASK)
+    StopSwitch.objects.create(team=None, is_on=True, reason="holidays")
+    with pytest.raises(openai.PermissionDeniedError, match="holidays"):
+        ai.chat.completions.create(model="Tiny", messages=ASK)
+    assert not local.requests
+
+
+def test_stop_holds_for_a_hosted_stream_before_the_provider_is_asked(ai, hosted):
+    StopSwitch.objects.create(team=None, is_on=True, reason="holidays")
+    with pytest.raises(openai.PermissionDeniedError, match="holidays"):
+        ai.chat.completions.create(model="Far", messages=ASK, stream=True)
+    assert not hosted.requests
