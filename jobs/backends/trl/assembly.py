@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 import trl
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 from trl import GRPOConfig
 
 from datasets import Dataset  # the Hugging Face library: the repository root is last on sys.path
@@ -25,9 +25,10 @@ from jobs.backends.trl.grpo import Run, Steward, StudioTrainer
 from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.rounds import Setup
 from jobs.backends.trl.scoring import Scorer
+from jobs.backends.trl.sft import SftTrainer, demonstrations, sft_config
 from jobs.backends.trl.spec import PASSED_THROUGH, Plan, Spec, SpecError, TrainItem
 from jobs.backends.trl.vllm_chat import VllmChat
-from jobs.rollouts.policies.hf_chat import HfChat
+from jobs.rollouts.policies.hf_chat import HfChat, load_network
 
 
 def assemble(
@@ -39,7 +40,7 @@ def assemble(
     control: Control,
     output_dir: Path,
     from_step: int,
-) -> StudioTrainer:
+) -> StudioTrainer | SftTrainer:
     """A trainer ready to train."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     spec = fitted(spec, train, journal)
@@ -55,12 +56,30 @@ def assemble(
     )
     run = Run(spec, train, validation, scorer=scorer, journal=journal, control=control)
     tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
+    if spec.method == "supervised":
+        return supervised(run, train, tokenizer, output_dir)
     trainer = StudioTrainer(
         run=run,
         credit=credit_window(spec.plan.credit, control.run_dir / "journal.jsonl", from_step),
         model=model_load(spec.base_model, spec.plan),
         args=config_of(spec, output_dir),
         train_dataset=Dataset.from_list([{"prompt": row.key} for row in train]),
+        processing_class=tokenizer,
+        peft_config=lora_config(spec.plan),
+        callbacks=[Steward(run)],
+    )
+    run.setup = setup_of(spec, trainer, tokenizer)
+    return trainer
+
+
+def supervised(run: Run, train: list[TrainItem], tokenizer: Any, output_dir: Path) -> SftTrainer:
+    """A trainer that learns the demonstrations; validation, checkpoints and pauses are the same."""
+    spec, model = run.spec, model_load(run.spec.base_model, run.spec.plan)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    trainer = SftTrainer(
+        model=model,
+        args=sft_config(spec, output_dir, gpu=has_gpu(spec.plan), processes=processes),
+        train_dataset=demonstrations(spec, train, HfChat(model, tokenizer)),
         processing_class=tokenizer,
         peft_config=lora_config(spec.plan),
         callbacks=[Steward(run)],
@@ -77,12 +96,12 @@ def fitted(spec: Spec, train: list[TrainItem], journal: Journal) -> Spec:
     return replace(spec, plan=replace(spec.plan, batch_size=len(train)))
 
 
-def setup_of(spec: Spec, trainer: StudioTrainer, tokenizer: Any) -> Setup:
+def setup_of(spec: Spec, trainer: StudioTrainer | SftTrainer, tokenizer: Any) -> Setup:
     limits = limits_from(spec.limits)
     model = trainer.accelerator.unwrap_model(trainer.model)
     batch = int(spec.plan.extras.get("max_generation_batch", 128))
     chat = HfChat(model, tokenizer, max_batch=batch)
-    if trainer.use_vllm:
+    if getattr(trainer, "use_vllm", False):
         chat = VllmChat(model, tokenizer, generation=trainer.vllm_generation)
     return Setup(
         chat=chat,
@@ -99,7 +118,7 @@ def model_load(name: str, plan: Plan) -> Any:
     under LoRA is loaded in bf16 where there is a GPU."""
     dtype = torch.bfloat16 if has_gpu(plan) and plan.lora else torch.float32
     kwargs = plan.extras.get("model_init_kwargs") or {}
-    return AutoModelForCausalLM.from_pretrained(name, **{"dtype": dtype, "use_safetensors": True, **kwargs})
+    return load_network(name, **{"dtype": dtype, **kwargs})
 
 
 def has_gpu(plan: Plan) -> bool:
@@ -183,7 +202,7 @@ def credit_window(method: str, journal: Path, from_step: int) -> CreditWindow | 
     return window
 
 
-def start_note(trainer: StudioTrainer) -> dict[str, Any]:
+def start_note(trainer: StudioTrainer | SftTrainer) -> dict[str, Any]:
     """What the run runs on."""
     return {
         "device": str(trainer.accelerator.device),
