@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from jobs import demonstrations as shown
 from jobs import holds, hosted, selectors, tasks
 from jobs import plan as plans
 from jobs.agents import services as agent_services
@@ -52,9 +53,11 @@ class NotReady(Conflict):
     code = "not_ready"
 
 
-def check_ready(actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl") -> dict[str, Any]:
+def check_ready(
+    actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl", method: str = Job.Method.REINFORCEMENT
+) -> dict[str, Any]:
     """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason."""
-    verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
+    verdict = selectors.launch_verdict(baseline=baseline, backend=backend, method=method)
     blocks = [line for line in verdict["lines"] if line["level"] == BLOCK]
     if not blocks:
         return verdict
@@ -83,19 +86,23 @@ def job_launch(
     name: str = "",
     launch_key: str = "",
     override: str = "",
+    method: str = Job.Method.REINFORCEMENT,
+    demonstrations: dict[str, Any] | None = None,
 ) -> Job:
-    """Create a job from a finished baseline and queue its start. The same launch key finds the first job."""
+    """Create a job from a finished baseline and queue its start. The same launch key finds the first job.
+
+    A supervised job also says which `demonstrations` it learns from (see `jobs.demonstrations`).
+    """
     check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
     if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
         return found
-    verdict = check_ready(actor, baseline, override, backend=backend)
-    ground = selectors.plan_ground(baseline)
-    filled = plans.plan_fill(plan, ground=ground)
+    choice = _choice_of(method, demonstrations, baseline)
+    verdict = check_ready(actor, baseline, override, backend=backend, method=method)
+    filled = plans.plan_fill(plan, ground=selectors.plan_ground(baseline, choice))
+    order = {"seed": seed, "backend": backend, "name": name.strip()[:120], "launch_key": launch_key, "method": method}
     try:
         with transaction.atomic():
-            return _job_create(
-                actor, baseline, filled, verdict, seed=seed, backend=backend, name=name.strip(), launch_key=launch_key
-            )
+            return _job_create(actor, baseline, filled, verdict, order | {"demonstrations": choice or {}})
     except IntegrityError:
         # Two clicks at once: the other one made the job.
         found = Job.objects.filter(team=actor.team, launch_key=launch_key).first() if launch_key else None
@@ -104,33 +111,37 @@ def job_launch(
         return found
 
 
+def _choice_of(method: str, wanted: dict[str, Any] | None, baseline: Evaluation) -> dict[str, Any] | None:
+    """The demonstrations of a supervised job, checked; None for one that practises."""
+    if method not in Job.Method.values:
+        raise UserError(
+            f"There is no method named {method}.", where="method", fix=f"Use one of {', '.join(Job.Method.values)}."
+        )
+    if method != Job.Method.SUPERVISED:
+        return None
+    choice = shown.choice_read(wanted, baseline=baseline)
+    shown.check_enough(baseline, choice)
+    return choice
+
+
 def _job_create(
-    actor: Actor,
-    baseline: Evaluation,
-    plan: dict[str, Any],
-    verdict: dict[str, Any],
-    *,
-    seed: int,
-    backend: str,
-    name: str,
-    launch_key: str,
+    actor: Actor, baseline: Evaluation, plan: dict[str, Any], verdict: dict[str, Any], order: dict[str, Any]
 ) -> Job:
-    if not -(2**63) <= seed < 2**63:
+    if not -(2**63) <= order["seed"] < 2**63:
         raise UserError("The seed is too large.", where="seed", fix="Write a whole number below 2147483648.")
     job = Job.objects.create(
         team=actor.team,
         created_by=actor.user,
         number=_next_number(actor.team),
-        name=name[:120],
         baseline=baseline,
-        backend=backend,
         base_model=baseline.model,
         plan=plan,
-        seed=seed,
-        launch_key=launch_key,
         total_steps=plan["max_steps"],
+        **order,
     )
-    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    derived, guess = selectors.job_estimate(
+        baseline=baseline, plan=plan, backend=job.backend, choice=job.demonstrations or None
+    )
     warnings = sum(line["level"] != OK for line in verdict["lines"])
     asked = holds.launch_hold(actor, job, derived, guess, warnings=warnings)
     words = f"Launched by {actor.name} from baseline {baseline.number}."
@@ -152,7 +163,7 @@ def _job_create(
             reason=override,
             lines=[line["key"] for line in verdict["lines"] if line["level"] == BLOCK],
         )
-    audit(actor, "job.launched", job, baseline=baseline.public_id, backend=backend)
+    audit(actor, "job.launched", job, baseline=baseline.public_id, backend=job.backend, method=job.method)
     if asked:
         job.status_note = holds.waiting_note(asked)
         job.save(update_fields=["status_note"])

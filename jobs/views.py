@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from jobs import pages, selectors, services
+from jobs import demonstrations, pages, selectors, services
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
@@ -58,14 +58,18 @@ def job_new(request: TeamRequest) -> HttpResponse:
     if baseline is None:
         return render(request, "jobs/job_new_empty.html", {})
     source = selectors.job_get(team=actor.team, public_id=request.GET["clone"]) if request.GET.get("clone") else None
-    must_read = pages.has_warnings(baseline, request.POST.get("backend", ""))
-    form = LaunchForm(request.POST or None, initial=pages.initial_from(request.GET, source), must_read=must_read)
+    must_read = pages.has_warnings(baseline, request.POST.get("backend", ""), request.POST.get("method", ""))
+    form = LaunchForm(
+        request.POST or None, initial=pages.initial_from(request.GET, source), must_read=must_read,
+        sources=demonstrations.sources(baseline),
+    )  # fmt: skip
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
             data = form.cleaned_data
             job = services.job_launch(
                 actor=actor, baseline=baseline, plan=form.plan, seed=data["seed"], backend=data["backend"],
-                name=data["name"], launch_key=data["launch_key"], override=data["override"],
+                name=data["name"], launch_key=data["launch_key"], override=data["override"], method=form.chosen_method,
+                demonstrations=form.choice,
             )  # fmt: skip
             return redirect_to(request, _address(request, job))
     context = pages.launch_context(baseline, form, actor) | {"baselines": _choices(request)}
@@ -86,7 +90,7 @@ def job_estimate(request: TeamRequest) -> HttpResponse:
     baseline = _baseline_of(request)
     if baseline is None:
         raise NotFound("There is no finished baseline.")
-    form = LaunchForm(request.GET)
+    form = LaunchForm(request.GET, sources=demonstrations.sources(baseline))
     return render(request, "jobs/_estimate.html", pages.estimate_context(baseline, form, request.actor))
 
 
