@@ -18,7 +18,7 @@ from jobs.evaluations.models import Evaluation
 from jobs.models import Job
 from jobs.rollouts.engine.messages import told_messages
 from jobs.rollouts.models import Rollout
-from jobs.rollouts.storing import step_record
+from jobs.rollouts.selectors import stored_trajectory
 from rftstudio.core.errors import UserError
 
 ROLLOUTS, REFERENCES = "rollouts", "references"
@@ -118,8 +118,8 @@ def rows(job: Job) -> Iterator[dict[str, Any]]:
     for _, group in groupby(ranked.iterator(chunk_size=500), key=lambda rollout: rollout.item_id):
         for place, rollout in enumerate(group):
             if place < choice["most_per_item"]:
-                steps = [step_record(step) for step in rollout.steps.order_by("index")]
-                yield {"key": rollout.item.key, "item": rollout.item.data, "turns": told_messages(steps)}
+                turns = told_messages(stored_trajectory(rollout).steps)
+                yield {"key": rollout.item.key, "item": rollout.item.data, "turns": turns}
 
 
 def _answer(value: Any) -> str | None:

@@ -5,6 +5,7 @@ transaction, so a crash between the two loses and doubles nothing.
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -179,7 +180,7 @@ def _checkpoint(job: Job, line: dict[str, Any]) -> None:
 
 def best_choose(job: Job) -> None:
     """The best checkpoint: highest validation reward, of equals the latest; without any check the last."""
-    kept = list(Checkpoint.objects.filter(job=job))
+    kept = list(Checkpoint.objects.filter(job=job, is_deleted=False)) or list(Checkpoint.objects.filter(job=job))
     low = float("-inf")
     job.best_checkpoint = max(
         kept,
@@ -217,8 +218,17 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
     job.refresh_from_db()
     if job.status in ENDED or job.status == Status.PAUSED:
         holds.job_settle(job)
+    if job.status in ENDED:
+        _set_expiry(job)
     queue(tasks.job_credit, job.pk)
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
+
+
+def _set_expiry(job: Job) -> None:
+    """The plan may let an ended job's checkpoints go after some days; the best one stays."""
+    if days := job.plan.get("keep_days"):
+        rows = Checkpoint.objects.filter(job=job, expires_at=None).exclude(pk=job.best_checkpoint_id)
+        rows.update(expires_at=timezone.now() + timedelta(days=days))
 
 
 def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) -> tuple[str, str, str]:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from jobs import charts, demonstrations, holds, selectors
 from jobs import plan as plans
-from jobs.backends.registry import BACKENDS
+from jobs.backends.registry import BACKENDS, backend_get
 from jobs.estimate import held
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
@@ -266,6 +266,7 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "sub_rewards": _sub_rewards(steps),
         "sub_reward_step": latest.number if latest else None,
         "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],
+        "gives_weights": backend_get(job.backend).capabilities.gives_weights,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and can(actor, Permission.JOB_LAUNCH),
         "events": events[:EVENTS_SHOWN],
         "more_events": len(events) > EVENTS_SHOWN,

@@ -210,6 +210,18 @@ FIELDS: dict[str, Field] = {
             is_advanced=True,
         ),
         Field(
+            "keep_days",
+            "Keep checkpoints",
+            "After the end; empty keeps them. The best one and served ones stay.",
+            None,
+            int,
+            1,
+            3650,
+            unit="days",
+            is_advanced=True,
+            may_be_none=True,
+        ),
+        Field(
             "credit",
             "Credit in training",
             "How a rollout's advantage is shared among its steps.",

@@ -1,28 +1,32 @@
-"""Writes about jobs that a person asks for: launch, pause, resume, cancel, publish a checkpoint.
+"""Writes about jobs that a person asks for: launch, pause, resume, cancel.
 
-What workers do by themselves lives in `supervision`; its doors stand here too, because tasks call services.
+What people decide about checkpoints lives in `checkpoints`, what workers do by themselves in `supervision`; their doors
+stand here too.
 """
 
 import math
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
 from jobs import demonstrations as shown
-from jobs import holds, hosted, selectors, tasks
+from jobs import holds, selectors, tasks
 from jobs import plan as plans
-from jobs.agents import services as agent_services
-from jobs.agents.models import ModelEndpoint
 from jobs.attribution import services as attribution_services
 from jobs.backends.registry import backend_get
+from jobs.checkpoints import (
+    checkpoint_delete,
+    checkpoint_download,
+    checkpoint_expiry_set,
+    checkpoint_promote,
+    checkpoint_publish,
+)
 from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Job, TrainStep
 from jobs.queueing import queue
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
@@ -35,6 +39,10 @@ from rftstudio.teams.services import audit
 
 __all__ = [
     "batch_credit",
+    "checkpoint_delete",
+    "checkpoint_download",
+    "checkpoint_expiry_set",
+    "checkpoint_promote",
     "checkpoint_publish",
     "job_cancel",
     "job_credit",
@@ -233,65 +241,6 @@ def job_cancel(*, actor: Actor, job: Job, note: str = "") -> Job:
         queue(tasks.job_sync, job.pk)
         queue(tasks.job_sync, job.pk, countdown=CANCEL_GRACE + 0.5)
     return job
-
-
-def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
-    """Make a checkpoint a model that can be evaluated, served and trained further. Twice gives the same model."""
-    check_can(actor, Permission.JOB_LAUNCH, team=checkpoint.team)
-    checkpoint = Checkpoint.objects.select_related("job__team", "model").get(pk=checkpoint.pk)
-    if checkpoint.model:
-        return checkpoint.model
-    backend = backend_get(checkpoint.job.backend)
-    if not backend.capabilities.gives_weights:
-        return _hosted_publish(actor, checkpoint)
-    if checkpoint.is_deleted or not Path(checkpoint.path).is_dir():
-        raise Conflict(
-            f"The weights of train step {checkpoint.step_number} are no longer kept.",
-            fix="Choose one of the checkpoints that the job page lists.",
-        )
-    job = checkpoint.job
-    target = Path(settings.VAR_DIR) / "models" / checkpoint.public_id
-    target.parent.mkdir(parents=True, exist_ok=True)
-    backend.export(run_of(job), checkpoint.path, target)
-    with transaction.atomic():
-        checkpoint = (
-            Checkpoint.objects.select_for_update(of=("self",)).select_related("job", "model").get(pk=checkpoint.pk)
-        )
-        if checkpoint.model is None:
-            checkpoint.model = agent_services.model_endpoint_create(
-                actor=actor,
-                name=f"Job {job.number}, train step {checkpoint.step_number}",
-                kind=ModelEndpoint.Kind.LOCAL,
-                model=str(target),
-                is_trainable=True,
-                digest=checkpoint.digest,
-            )
-            checkpoint.save(update_fields=["model"])
-            audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
-    return checkpoint.model
-
-
-@transaction.atomic
-def _hosted_publish(actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
-    """A hosted checkpoint is a name at the provider of its base model, reached with the same key."""
-    checkpoint = (
-        Checkpoint.objects.select_for_update(of=("self",))
-        .select_related("job__base_model", "model")
-        .get(pk=checkpoint.pk)
-    )
-    if checkpoint.model is None:
-        found = hosted.connection_of(checkpoint.job)
-        checkpoint.model = agent_services.model_endpoint_create(
-            actor=actor,
-            name=f"Job {checkpoint.job.number}, train step {checkpoint.step_number}",
-            kind=ModelEndpoint.Kind.OPENAI,
-            model=checkpoint.path,
-            base_url=found["base_url"],
-            api_key=found["api_key"],
-        )
-        checkpoint.save(update_fields=["model"])
-        audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
-    return checkpoint.model
 
 
 def batch_credit(*, batch_id: int) -> None:

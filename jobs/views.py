@@ -8,7 +8,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from jobs import demonstrations, pages, selectors, services
 from jobs.evaluations import selectors as evaluation_selectors
-from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm, NoteForm
 from rftstudio.core.errors import NotFound
@@ -163,29 +162,6 @@ def job_cancel(request: TeamRequest, public_id: str) -> HttpResponse:
     job = services.job_cancel(actor=request.actor, job=job, note=_note(request))
     messages.success(request, "Cancelled." if job.status == "cancelled" else "It ends within seconds.")
     return redirect_to(request, _address(request, job))
-
-
-@team_view
-@require_POST
-def checkpoint_evaluate(request: TeamRequest, public_id: str) -> HttpResponse:
-    """Publish a checkpoint and measure it exactly as its baseline was measured."""
-    actor = request.actor
-    checkpoint = selectors.checkpoint_get(team=actor.team, public_id=public_id)
-    model = services.checkpoint_publish(actor=actor, checkpoint=checkpoint)
-    baseline = selectors.job_get(team=actor.team, public_id=checkpoint.job.public_id).baseline
-    evaluation = evaluation_services.evaluation_start(
-        actor=actor,
-        dataset_version=baseline.dataset_version,
-        agent_version=baseline.agent_version,
-        grader_version=baseline.grader_version,
-        split=baseline.split,
-        model=model,
-        samples_per_item=baseline.samples_per_item,
-        max_items=baseline.max_items,
-        seed=baseline.seed,
-        policy_label=model.name,
-    )
-    return redirect_to(request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id]))
 
 
 @team_view

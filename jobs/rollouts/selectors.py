@@ -3,6 +3,7 @@
 from django.db.models import Count, QuerySet
 
 from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.stored import stored_trajectory  # noqa: F401 - a door for the floors above
 
 
 def batch_counts(batch: RolloutBatch) -> dict[str, int]:

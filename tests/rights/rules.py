@@ -209,6 +209,11 @@ RULES: dict[str, TeamRule | OtherRule] = {
     "jobs:job-resume": act(P.JOB_LAUNCH, "job"),
     "jobs:job-cancel": act(P.JOB_LAUNCH, "job"),
     "jobs:checkpoint-evaluate": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-promote": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-download": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-delete": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-expiry": act(P.JOB_LAUNCH, "checkpoint", data={"days": "30"}),
+    "jobs:checkpoint-try": edit(P.EVALUATION_RUN, "checkpoint"),
     # REST
     "api:health": OtherRule("open"),
     "api:model-list": OtherRule("key"),
