@@ -15,7 +15,7 @@ from rftstudio.core.errors import UserError
 #: Fields of the form itself; every other one belongs to the plan.
 OWN = (
     "name", "seed", "backend", "launch_key", "read_warnings", "override", "method", "learn_from", "least_reward",
-    "most_per_item",
+    "most_per_item", "extras",
 )  # fmt: skip
 
 
@@ -48,6 +48,10 @@ class LaunchForm(forms.Form):
     most_per_item = forms.IntegerField(
         label="Of one item at most", required=False, initial=2, min_value=1, max_value=MOST_PER_ITEM,
         help_text="The best by reward, then the one with fewest tool calls.",
+    )  # fmt: skip
+    extras = forms.JSONField(
+        label="Trainer extras", required=False, widget=forms.Textarea(attrs={"rows": 2}),
+        help_text='For GPUs, as JSON: {"use_vllm": true, "vllm_mode": "colocate"}. docs/training.md lists them.',
     )  # fmt: skip
     seed = forms.IntegerField(
         initial=0, min_value=0, max_value=2**31 - 1, label="Seed", help_text="The same seed gives the same run."
@@ -121,9 +125,12 @@ class LaunchForm(forms.Form):
     @property
     def plan(self) -> dict[str, Any]:
         """What was filled in; the rest keeps its default."""
-        return {
-            name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")
-        } | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
+        extras = self.cleaned_data.get("extras")
+        return (
+            ({"extras": extras} if extras else {})
+            | {name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")}
+            | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
+        )
 
 
 class NoteForm(forms.Form):

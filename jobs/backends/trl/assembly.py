@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import platform
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 import transformers
 import trl
+from accelerate import PartialState
 from transformers import AutoTokenizer
 from trl import GRPOConfig
 
@@ -86,6 +88,32 @@ def supervised(run: Run, train: list[TrainItem], tokenizer: Any, output_dir: Pat
     )
     run.setup = setup_of(spec, trainer, tokenizer)
     return trainer
+
+
+def rehearsal(spec: Spec, train: list[TrainItem]) -> dict[str, Any]:
+    """What would run, found without loading weights: configuration, process group, tokenizer, template and grader."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    with tempfile.TemporaryDirectory() as folder:
+        if spec.method == "supervised":
+            config = sft_config(spec, Path(folder), gpu=has_gpu(spec.plan), processes=processes)
+        else:
+            config = config_of(spec, Path(folder))
+        state = PartialState(cpu=config.use_cpu)
+        state.wait_for_everyone()
+    try:
+        compile_grader(spec.grader, grader_clients(spec.judges, spec.job_id)).close()
+    except GraderInvalid as exc:
+        raise SpecError(f"The grader cannot be used: {exc}", param="grader", code="invalid_grader") from exc
+    tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
+    return {
+        "device": str(config.device),
+        "processes": state.num_processes,
+        "rollouts_per_process": config.per_device_train_batch_size * config.gradient_accumulation_steps,
+        "train_items": len(train),
+        "train_steps": spec.plan.max_steps,
+        "vocabulary": len(tokenizer),
+        "use_vllm": bool(getattr(config, "use_vllm", False)),
+    }
 
 
 def fitted(spec: Spec, train: list[TrainItem], journal: Journal) -> Spec:
