@@ -337,7 +337,8 @@ def load_network(model: str | Path, **how: Any) -> Any:
     from peft import PeftModel
 
     base = load_network(json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"], **how)
-    return PeftModel.from_pretrained(base, str(model)).merge_and_unload()
+    merged = PeftModel.from_pretrained(base, str(model)).merge_and_unload()
+    return merged.requires_grad_(True)  # peft froze the base, and a job may train on
 
 
 def load_chat(model: str | Path, *, device: str | None = None, max_batch: int = 128) -> HfChat:
