@@ -76,6 +76,7 @@ HEAVY_MAY = [
     "jobs.rollouts.policies.local_server",
     "jobs.rollouts.policies.hf_chat",
     "rftstudio.demo.recipe",
+    "rftstudio.bench._trl_loop",
 ]
 # Inside the trainer's process `datasets` is the library of that name, which TRL needs, and not our app.
 OTHER_DATASETS = "jobs.backends.trl"
