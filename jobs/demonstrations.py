@@ -36,7 +36,7 @@ class Source:
 
     key: str
     title: str
-    count: int
+    count: int | None = None
 
 
 def choice_read(wanted: Any, *, baseline: Evaluation) -> dict[str, Any]:
@@ -140,15 +140,16 @@ def sources(baseline: Evaluation) -> list[Source]:
     found = [
         Source(f"{ROLLOUTS}:{key}", f"Good rollouts of {names[key]}", n) for key, n in counts.items() if key in names
     ]
-    return found + [Source(f"{REFERENCES}:{name}", f"Answers in {name}", n) for name, n in _fields(baseline)]
+    return found + [Source(f"{REFERENCES}:{name}", f"Answers in {name}") for name in _fields(baseline)]
 
 
-def _fields(baseline: Evaluation) -> list[tuple[str, int]]:
+def _fields(baseline: Evaluation) -> list[str]:
+    """Fields of the first train items that could hold an answer, likely names first."""
     items = Item.objects.filter(version=baseline.dataset_version, split=Split.TRAIN).order_by("position")
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for item in items[:_LOOKED_AT]:
         for name, value in item.data.items():
             if name not in _NOT_ANSWERS and not isinstance(value, dict) and _answer(value) is not None:
-                seen[name] = seen.get(name, 0) + 1
+                seen.add(name)
     order = {name: place for place, name in enumerate(_LIKELY)}
-    return sorted(seen.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
+    return sorted(seen, key=lambda name: (order.get(name, len(order)), name))

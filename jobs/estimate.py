@@ -13,8 +13,10 @@ START_SECONDS = 10.0
 TRAIN_SHARE = 2.0
 #: Validation rollouts need no update, so they count for this much of a train rollout.
 VALIDATION_WEIGHT = 0.5
-#: Without earlier jobs the truth may lie this far off to either side.
+#: With fewer than three earlier jobs the truth may lie this far off to either side.
 BLIND_FACTOR = 3.0
+#: The same machine on a busy day, once three jobs or more have shown its span.
+SEEN_FACTOR = 1.5
 #: A demonstration is learnt from and not tried, so it counts for this much of a train rollout.
 DEMONSTRATION_WEIGHT = 0.5
 
@@ -71,7 +73,7 @@ def estimate(
     paces = tuple(sorted(run.pace for run in past))
     if paces:
         pace, lowest, highest = median(paces), paces[0], paces[-1]
-        spread = 1.5 if len(paces) < 3 else 1.25
+        spread = BLIND_FACTOR if len(paces) < 3 else SEEN_FACTOR
         low, high = START_SECONDS + work * lowest / spread, START_SECONDS + work * highest * spread
         basis = f"From {len(paces)} earlier {'job' if len(paces) == 1 else 'jobs'} of this agent."
     elif rollout_seconds:

@@ -67,7 +67,7 @@ class LaunchForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.must_read = must_read
         self.fields["learn_from"].choices = [("", "Choose")] + [
-            (one.key, f"{one.title} ({one.count:,})") for one in sources
+            (one.key, one.title if one.count is None else f"{one.title} ({one.count:,})") for one in sources
         ]
         self.fields["backend"].choices = [(name, f"{one.label}: {one.text}") for name, one in BACKENDS.items()]
         self.fields["backend"].initial = "trl"
@@ -85,7 +85,7 @@ class LaunchForm(forms.Form):
 
     @property
     def stops(self) -> list[tuple[forms.BoundField, str]]:
-        return self.group("stop_usd", "stop_zero_variance", "stop_ungraded")
+        return self.group("stop_usd", "stop_alarm", "stop_zero_variance", "stop_ungraded")
 
     @property
     def advanced(self) -> list[tuple[forms.BoundField, str]]:

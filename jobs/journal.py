@@ -235,7 +235,7 @@ def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) ->
     if status == "succeeded":
         return Status.SUCCEEDED, f"Finished after {job.done_steps} train steps.", "info"
     if status == "paused" and job.status == Status.CANCELLING:
-        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}.", "info"
+        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}. {kept_words(job)}", "info"
     if status == "paused" and job.status == Status.RUNNING and by_provider:
         return Status.PAUSED, f"The provider paused it at train step {job.done_steps}.", "warn"
     if status == "paused" and job.status == Status.RUNNING:
@@ -245,9 +245,21 @@ def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) ->
         note = job.status_note or "Paused."
         return Status.PAUSED, f"{note} Saved at train step {job.done_steps}.", "info"
     if status == "cancelled":
-        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}. {job.status_note}".strip(), "info"
+        return (
+            Status.CANCELLED,
+            f"Cancelled at train step {job.done_steps}. {kept_words(job)} {job.status_note}".strip(),
+            "info",
+        )
     found = error_of(error)
     return Status.FAILED, found["message"], "error"
+
+
+def kept_words(job: Job) -> str:
+    """What an ended job leaves behind, counted."""
+    rollouts = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.TRAIN_STEP).count()
+    checkpoints = Checkpoint.objects.filter(job=job, is_deleted=False).count()
+    some = f"{checkpoints} checkpoint{'' if checkpoints == 1 else 's'}"
+    return f"Kept: {job.done_steps} train steps, {rollouts:,} rollouts, {some}. The train step at work was dropped."
 
 
 def error_of(error: Any) -> dict[str, Any]:

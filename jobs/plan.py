@@ -241,6 +241,14 @@ FIELDS: dict[str, Field] = {
             may_be_none=True,
         ),
         Field(
+            "stop_alarm",
+            "Pause on an alarm",
+            "Gaming: train runs off, one part climbs alone, answers shrink. Any: every alarm.",
+            "never",
+            choices=("never", "gaming", "any"),
+            is_advanced=True,
+        ),
+        Field(
             "stop_ungraded",
             "Pause if ungraded",
             "Share above which a broken tool would spoil the job.",

@@ -384,7 +384,11 @@ def _look_after(job: Job, health: Health) -> None:
         Job.objects.filter(pk=job.pk).update(heartbeat_at=datetime.fromtimestamp(health.heartbeat_at, UTC))
     if job.status == Status.CANCELLING:
         if backend_get(job.backend).cancel(run_of(job), grace=CANCEL_GRACE):
-            _ended(job, Status.CANCELLED, f"Cancelled at train step {job.done_steps}; the trainer was stopped.")
+            _ended(
+                job,
+                Status.CANCELLED,
+                f"Cancelled at train step {job.done_steps}; the trainer was stopped. {journal.kept_words(job)}",
+            )
         return
     if health.is_alive:
         _obey(job)

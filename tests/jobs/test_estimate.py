@@ -22,8 +22,8 @@ def test_estimate_from_earlier_jobs_takes_the_middle_and_their_span():
     past = [PastRun(1, 64.0, 5_000, 800), PastRun(2, 118.0, 5_000, 800), PastRun(3, 91.0, 5_000, 800)]
     found = estimate(DERIVED, past=past, rollout_seconds=9.0)
     assert found.seconds == pytest.approx(91)
-    assert found.low == pytest.approx(10 + 54 / 1.25)
-    assert found.high == pytest.approx(10 + 108 * 1.25)
+    assert found.low == pytest.approx(10 + 54 / 1.5)
+    assert found.high == pytest.approx(10 + 108 * 1.5)
     assert found.basis == "From 3 earlier jobs of this agent."
 
 
