@@ -54,7 +54,7 @@ def choice_read(wanted: Any, *, baseline: Evaluation) -> dict[str, Any]:
     if kind != ROLLOUTS:
         raise UserError(
             "A supervised job learns from demonstrations, and none are chosen.", where="demonstrations",
-            fix=f'Choose "{ROLLOUTS}" of an evaluation or job on the train split, or "{REFERENCES}" from a field.',
+            fix='Choose good rollouts on the train split ("rollouts"), or a field with answers ("references").',
         )  # fmt: skip
     least, most = wanted.get("least_reward"), wanted.get("most_per_item", 2)
     least = baseline.grader_version.pass_threshold if least is None else least
