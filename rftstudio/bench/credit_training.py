@@ -146,7 +146,8 @@ def main() -> int:
         if run_train(folder):
             print(f"{folder.name} failed; its trainer.log says why", file=sys.stderr)
             return 1
-        results[method][seed] = run_read(folder)
+        if run := run_read(folder):
+            results[method][seed] = run
     results = {method: runs for method, runs in results.items() if runs}
     print(table(results))
     print(json.dumps({m: {s: figures_of(run) for s, run in runs.items()} for m, runs in results.items()}, indent=1))
