@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0002_train_step_is_credited'),
+        ('jobs', '0001_initial'),
     ]
 
     operations = [
