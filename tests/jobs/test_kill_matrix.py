@@ -49,7 +49,7 @@ def look(job: Job) -> Job:
     return job
 
 
-def until(condition, seconds: float = 30.0) -> None:
+def until(condition, seconds: float = 120.0) -> None:
     limit = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < limit, "waited too long"
