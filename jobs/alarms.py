@@ -178,6 +178,18 @@ def alarms_of(steps: Steps) -> list[Alarm]:
     return sorted(found, key=lambda alarm: alarm.level == OK)
 
 
+#: Alarms that tell of a policy which found a way around the grader.
+GAMING = {"dominance", "gap", "length"}
+
+
+def stopping_alarm(steps: Steps, rule: str) -> Alarm | None:
+    """The first open alarm that the rule `gaming` or `any` pauses for."""
+    if rule == "never":
+        return None
+    found = [alarm for alarm in alarms_of(steps) if alarm.level == WARN]
+    return next((alarm for alarm in found if rule == "any" or alarm.key in GAMING), None)
+
+
 def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
     """Why the job's own rules pause it now; empty when they do not."""
     recent = steps[-WINDOW:]
@@ -189,6 +201,8 @@ def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
     limit = plan.get("stop_ungraded")
     if limit is not None and len(ungraded) >= 2 and fmean(ungraded) > limit:
         return f"Paused by rule: {percent(fmean(ungraded))} of the latest rollouts are ungraded, over {percent(limit)}."
+    if alarm := stopping_alarm(steps, plan.get("stop_alarm") or "never"):
+        return f"Paused by rule on an alarm: {alarm.name}. {alarm.text}"
     limit = plan.get("stop_usd")
     if limit is not None and cost_usd is not None and cost_usd >= limit:
         return f"Paused at ${cost_usd:,.2f}: the plan stops at ${limit:,.2f}."

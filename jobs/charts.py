@@ -202,6 +202,7 @@ def flat_chart(
 
 #: Key of StepFigures → heading of a small chart.
 SMALL = {
+    "loss": "Loss",
     "entropy": "Entropy, nats a token",
     "kl": "KL from the base model",
     "grad_norm": "Gradient norm",

@@ -7,12 +7,18 @@ from typing import Any
 
 from jobs.plan import Derived
 
+#: Loading torch, TRL and the model, before the first rollout.
+START_SECONDS = 10.0
 #: Training costs about as much again as the rollouts it learns from, when nothing better is known.
 TRAIN_SHARE = 2.0
 #: Validation rollouts need no update, so they count for this much of a train rollout.
 VALIDATION_WEIGHT = 0.5
-#: Without earlier jobs the truth may lie this far off to either side.
+#: With fewer than three earlier jobs the truth may lie this far off to either side.
 BLIND_FACTOR = 3.0
+#: The same machine on a busy day, once three jobs or more have shown its span.
+SEEN_FACTOR = 1.5
+#: A demonstration is learnt from and not tried, so it counts for this much of a train rollout.
+DEMONSTRATION_WEIGHT = 0.5
 
 
 @dataclass(frozen=True)
@@ -23,11 +29,19 @@ class PastRun:
     seconds: float
     train_rollouts: int
     validation_rollouts: int
+    demonstrations: int = 0
 
     @property
     def pace(self) -> float:
         """Seconds for one train rollout, its share of the update included."""
-        return self.seconds / max(self.train_rollouts + VALIDATION_WEIGHT * self.validation_rollouts, 1)
+        return max(self.seconds - START_SECONDS, self.seconds / 5) / max(work_of(self), 1)
+
+
+def work_of(done: PastRun | Derived) -> float:
+    """Work in train rollouts: a validation rollout needs no update, a demonstration no try."""
+    return (
+        done.train_rollouts + VALIDATION_WEIGHT * done.validation_rollouts + DEMONSTRATION_WEIGHT * done.demonstrations
+    )
 
 
 @dataclass(frozen=True)
@@ -51,41 +65,48 @@ def estimate(
     derived: Derived,
     *,
     past: Sequence[PastRun] = (),
-    rollout_milliseconds: float | None = None,
+    rollout_seconds: float | None = None,
     second_price: float | None = None,
 ) -> Estimate:
-    """From earlier jobs if there are any, else from the baseline's rollout time."""
-    work = derived.train_rollouts + VALIDATION_WEIGHT * derived.validation_rollouts
+    """From earlier jobs if there are any, else from the pace of the baseline's rollouts."""
+    work = work_of(derived)
     paces = tuple(sorted(run.pace for run in past))
     if paces:
         pace, lowest, highest = median(paces), paces[0], paces[-1]
-        spread = 1.25 if len(paces) < 3 else 1.1
-        low, high = work * lowest / spread, work * highest * spread
+        spread = BLIND_FACTOR if len(paces) < 3 else SEEN_FACTOR
+        low, high = START_SECONDS + work * lowest / spread, START_SECONDS + work * highest * spread
         basis = f"From {len(paces)} earlier {'job' if len(paces) == 1 else 'jobs'} of this agent."
-    elif rollout_milliseconds:
-        pace = rollout_milliseconds / 1000 * TRAIN_SHARE
-        low, high = work * pace / BLIND_FACTOR, work * pace * BLIND_FACTOR
-        basis = "A rough guess from the baseline's rollout time; no job of this agent has run yet."
+    elif rollout_seconds:
+        pace = rollout_seconds * TRAIN_SHARE
+        low, high = START_SECONDS + work * pace / BLIND_FACTOR, START_SECONDS + work * pace * BLIND_FACTOR
+        basis = (
+            "A rough guess from the pace of the baseline's rollouts; no job of this agent has run yet. The job's page says "
+            "what is left from its first train steps on."
+        )
     else:
         return Estimate(
             None, None, None, None, None, "", "Nothing to go by: no job has run, and the baseline has no times."
         )
-    seconds = work * pace
-    formula = (
-        f"({derived.train_rollouts:,} + {VALIDATION_WEIGHT:g} × {derived.validation_rollouts:,}) rollouts × "
-        f"{pace * 1000:,.0f} ms"
-    )
+    seconds = START_SECONDS + work * pace
     priced = second_price is not None
     return Estimate(
-        seconds, low, high, seconds * second_price if priced else None, high * second_price if priced else None, formula,
-        basis, paces,
+        seconds, low, high, seconds * second_price if priced else None, high * second_price if priced else None,
+        formula_of(derived, pace), basis, paces,
     )  # fmt: skip
 
 
-def verdict_on(estimated: dict[str, Any] | None, seconds: float | None) -> str:
-    """How the estimate held, once the run has ended."""
-    if not estimated or not estimated.get("seconds") or not seconds:
-        return ""
-    ratio = seconds / estimated["seconds"]
-    inside = estimated["low"] <= seconds <= estimated["high"]
-    return f"It took {ratio:.2f} of the estimated time, {'inside' if inside else 'outside'} the range."
+def formula_of(derived: Derived, pace: float) -> str:
+    """The sum as a person can check it."""
+    parts = [f"{derived.train_rollouts:,}"] if derived.train_rollouts else []
+    if derived.demonstrations:
+        parts.append(f"{DEMONSTRATION_WEIGHT:g} × {derived.demonstrations:,} demonstrations")
+    if derived.validation_rollouts:
+        parts.append(f"{VALIDATION_WEIGHT:g} × {derived.validation_rollouts:,}")
+    return f"{START_SECONDS:g} s to start + ({' + '.join(parts)}) rollouts × {pace * 1000:,.3g} ms"
+
+
+def held(estimated: dict[str, Any] | None, seconds: float | None) -> bool | None:
+    """Whether the truth lies in the range that was shown; None where either is not known."""
+    if not estimated or estimated.get("low") is None or not seconds:
+        return None
+    return bool(estimated["low"] <= seconds <= estimated["high"])

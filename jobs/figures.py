@@ -26,6 +26,7 @@ class StepFigures:
     tools: dict[str, float] = field(default_factory=dict)
     sub_rewards: dict[str, float | None] = field(default_factory=dict)
     seconds: float | None = None
+    loss: float | None = None
     entropy: float | None = None
     kl: float | None = None
     grad_norm: float | None = None

@@ -1,16 +1,22 @@
 """The launch form, made from the table of hyperparameters."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 
 from jobs.backends.registry import BACKENDS
+from jobs.demonstrations import MOST_PER_ITEM, REFERENCES, Source
+from jobs.models import Job
 from jobs.plan import AUTO, FIELDS, Field
 from rftstudio.core.errors import UserError
 
 #: Fields of the form itself; every other one belongs to the plan.
-OWN = ("name", "seed", "backend", "launch_key", "read_warnings", "override")
+OWN = (
+    "name", "seed", "backend", "launch_key", "read_warnings", "override", "method", "learn_from", "least_reward",
+    "most_per_item", "extras",
+)  # fmt: skip
 
 
 def _form_field(one: Field) -> forms.Field:
@@ -29,6 +35,24 @@ class LaunchForm(forms.Form):
 
     name = forms.CharField(max_length=120, required=False, label="Name", help_text="So that you find it again.")
     backend = forms.ChoiceField(widget=forms.RadioSelect, label="Where")
+    method = forms.ChoiceField(
+        widget=forms.RadioSelect, label="How", required=False, choices=Job.Method.choices,
+        initial=Job.Method.REINFORCEMENT,
+    )  # fmt: skip
+    learn_from = forms.ChoiceField(
+        label="Learn from", required=False, help_text="Train items only. An answer without tool calls teaches to answer without them.",
+    )  # fmt: skip
+    least_reward = forms.FloatField(
+        label="Least reward", required=False, help_text="Of rollouts; empty takes the grader's pass mark."
+    )
+    most_per_item = forms.IntegerField(
+        label="Of one item at most", required=False, initial=2, min_value=1, max_value=MOST_PER_ITEM,
+        help_text="The best by reward, then the one with fewest tool calls.",
+    )  # fmt: skip
+    extras = forms.JSONField(
+        label="Trainer extras", required=False, widget=forms.Textarea(attrs={"rows": 2}),
+        help_text='For GPUs, as JSON: {"use_vllm": true, "vllm_mode": "colocate"}. docs/training.md lists them.',
+    )  # fmt: skip
     seed = forms.IntegerField(
         initial=0, min_value=0, max_value=2**31 - 1, label="Seed", help_text="The same seed gives the same run."
     )
@@ -39,9 +63,12 @@ class LaunchForm(forms.Form):
         help_text="Kept in the audit log. Only a team owner may do this.",
     )  # fmt: skip
 
-    def __init__(self, *args, must_read: bool = False, **kwargs) -> None:
+    def __init__(self, *args, must_read: bool = False, sources: Sequence[Source] = (), **kwargs) -> None:
         super().__init__(*args, **kwargs)
         self.must_read = must_read
+        self.fields["learn_from"].choices = [("", "Choose")] + [
+            (one.key, one.title if one.count is None else f"{one.title} ({one.count:,})") for one in sources
+        ]
         self.fields["backend"].choices = [(name, f"{one.label}: {one.text}") for name, one in BACKENDS.items()]
         self.fields["backend"].initial = "trl"
         self.fields["launch_key"].initial = uuid.uuid4().hex
@@ -58,7 +85,7 @@ class LaunchForm(forms.Form):
 
     @property
     def stops(self) -> list[tuple[forms.BoundField, str]]:
-        return self.group("stop_usd", "stop_zero_variance", "stop_ungraded")
+        return self.group("stop_usd", "stop_alarm", "stop_zero_variance", "stop_ungraded")
 
     @property
     def advanced(self) -> list[tuple[forms.BoundField, str]]:
@@ -74,16 +101,36 @@ class LaunchForm(forms.Form):
                 one.read(value)
             except UserError as exc:
                 self.add_error(name, str(exc))
+        if self.chosen_method == Job.Method.SUPERVISED and not self.cleaned_data.get("learn_from"):
+            self.add_error("learn_from", "Choose what it learns from.")
         if self.must_read and not self.cleaned_data.get("read_warnings"):
             self.add_error("read_warnings", "Read the warnings and tick this, or mend what they name first.")
         return self.cleaned_data
 
     @property
+    def chosen_method(self) -> str:
+        return self.cleaned_data.get("method") or Job.Method.REINFORCEMENT
+
+    @property
+    def choice(self) -> dict[str, Any] | None:
+        """The choice as `jobs.demonstrations` reads it; None unless the job is to learn from examples."""
+        if self.chosen_method != Job.Method.SUPERVISED:
+            return None
+        kind, _, what = (self.cleaned_data.get("learn_from") or "").partition(":")
+        if kind == REFERENCES:
+            return {"from": kind, "field": what}
+        told = {"from": kind, "of": what, "least_reward": self.cleaned_data.get("least_reward")}
+        return told | {"most_per_item": self.cleaned_data.get("most_per_item") or 2}
+
+    @property
     def plan(self) -> dict[str, Any]:
         """What was filled in; the rest keeps its default."""
-        return {
-            name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")
-        } | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
+        extras = self.cleaned_data.get("extras")
+        return (
+            ({"extras": extras} if extras else {})
+            | {name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")}
+            | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
+        )
 
 
 class NoteForm(forms.Form):

@@ -5,6 +5,7 @@ transaction, so a crash between the two loses and doubles nothing.
 """
 
 from collections.abc import Iterable
+from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -181,7 +182,7 @@ def _checkpoint(job: Job, line: dict[str, Any]) -> None:
 
 def best_choose(job: Job) -> None:
     """The best checkpoint: highest validation reward, of equals the latest; without any check the last."""
-    kept = list(Checkpoint.objects.filter(job=job))
+    kept = list(Checkpoint.objects.filter(job=job, is_deleted=False)) or list(Checkpoint.objects.filter(job=job))
     low = float("-inf")
     job.best_checkpoint = max(
         kept,
@@ -219,15 +220,24 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
     job.refresh_from_db()
     if job.status in ENDED or job.status == Status.PAUSED:
         holds.job_settle(job)
+    if job.status in ENDED:
+        _set_expiry(job)
     queue(tasks.job_credit, job.pk)
     event_keep(job, line, note, level=level, data={**report, "error": job.error if to == Status.FAILED else None})
+
+
+def _set_expiry(job: Job) -> None:
+    """The plan may let an ended job's checkpoints go after some days; the best one stays."""
+    if days := job.plan.get("keep_days"):
+        rows = Checkpoint.objects.filter(job=job, expires_at=None).exclude(pk=job.best_checkpoint_id)
+        rows.update(expires_at=timezone.now() + timedelta(days=days))
 
 
 def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) -> tuple[str, str, str]:
     if status == "succeeded":
         return Status.SUCCEEDED, f"Finished after {job.done_steps} train steps.", "info"
     if status == "paused" and job.status == Status.CANCELLING:
-        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}.", "info"
+        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}. {kept_words(job)}", "info"
     if status == "paused" and job.status == Status.RUNNING and by_provider:
         return Status.PAUSED, f"The provider paused it at train step {job.done_steps}.", "warn"
     if status == "paused" and job.status == Status.RUNNING:
@@ -237,9 +247,21 @@ def _outcome(job: Job, status: str, error: Any, *, by_provider: bool = False) ->
         note = job.status_note or "Paused."
         return Status.PAUSED, f"{note} Saved at train step {job.done_steps}.", "info"
     if status == "cancelled":
-        return Status.CANCELLED, f"Cancelled at train step {job.done_steps}. {job.status_note}".strip(), "info"
+        return (
+            Status.CANCELLED,
+            f"Cancelled at train step {job.done_steps}. {kept_words(job)} {job.status_note}".strip(),
+            "info",
+        )
     found = error_of(error)
     return Status.FAILED, found["message"], "error"
+
+
+def kept_words(job: Job) -> str:
+    """What an ended job leaves behind, counted."""
+    rollouts = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.TRAIN_STEP).count()
+    checkpoints = Checkpoint.objects.filter(job=job, is_deleted=False).count()
+    some = f"{checkpoints} checkpoint{'' if checkpoints == 1 else 's'}"
+    return f"Kept: {job.done_steps} train steps, {rollouts:,} rollouts, {some}. The train step at work was dropped."
 
 
 def error_of(error: Any) -> dict[str, Any]:

@@ -23,6 +23,10 @@ class Job(TeamOwned):
         FAILED = "failed"
         CANCELLED = "cancelled"
 
+    class Method(models.TextChoices):
+        REINFORCEMENT = "reinforcement", "Practise for rewards"
+        SUPERVISED = "supervised", "Learn from good examples"
+
     public_id = PublicIdField("ftjob-")
     number = models.PositiveIntegerField()
     name = models.CharField(max_length=120, blank=True)
@@ -31,6 +35,10 @@ class Job(TeamOwned):
     )
     backend = models.CharField(max_length=24, default="trl")
     base_model = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="+")
+    method = models.CharField(max_length=16, choices=Method.choices, default=Method.REINFORCEMENT)
+    demonstrations = models.JSONField(
+        default=dict, blank=True, help_text="What a supervised job learns from; see jobs.demonstrations."
+    )
     plan = models.JSONField(
         default=dict, help_text="Hyperparameters of the reference plus advanced ones, all filled in."
     )
@@ -71,6 +79,10 @@ class Job(TeamOwned):
         indexes = [models.Index(fields=["team", "-id"]), models.Index(fields=["status"])]
 
     @property
+    def is_supervised(self) -> bool:
+        return self.method == self.Method.SUPERVISED
+
+    @property
     def is_active(self) -> bool:
         return self.status not in {self.Status.SUCCEEDED, self.Status.FAILED, self.Status.CANCELLED, self.Status.PAUSED}
 
@@ -104,6 +116,7 @@ class Checkpoint(TeamOwned):
     metrics = models.JSONField(default=dict, blank=True)
     model = models.ForeignKey(ModelEndpoint, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     is_deleted = models.BooleanField(default=False)
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Deleted then, unless it is served as a model.")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "step_number"], name="checkpoint_once_per_step")]

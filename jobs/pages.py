@@ -6,10 +6,10 @@ from typing import Any
 
 from django.utils import timezone
 
-from jobs import charts, holds, selectors
+from jobs import charts, demonstrations, holds, selectors
 from jobs import plan as plans
-from jobs.backends.registry import BACKENDS
-from jobs.estimate import verdict_on
+from jobs.backends.registry import BACKENDS, backend_get
+from jobs.estimate import held
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address, evaluation_list
@@ -66,12 +66,16 @@ def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
 
 
 def initial_from(query, source: Job | None) -> dict[str, Any]:
-    """Start values: those of the job that is cloned, else the defaults."""
+    """Start values: those of the job that is cloned, else the defaults and the method that the address names."""
     if source is None:
-        return {}
+        return {"method": Job.Method.SUPERVISED} if query.get("method") == Job.Method.SUPERVISED else {}
     plan = {name: value for name, value in source.plan.items() if name in plans.FIELDS and value is not None}
     plan.pop("max_steps", None)
-    return {"name": f"{title_of(source)}, again"[:120], "seed": source.seed, "backend": source.backend, **plan}
+    choice = source.demonstrations
+    chosen = {"learn_from": f"{choice['from']}:{choice.get('of') or choice.get('field')}"} if choice else {}
+    chosen |= {name: choice[name] for name in ("least_reward", "most_per_item") if name in choice}
+    own = {"seed": source.seed, "backend": source.backend, "method": source.method}
+    return {"name": f"{title_of(source)}, again"[:120], **own, **chosen, **plan}
 
 
 def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
@@ -88,17 +92,29 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     }
 
 
-def has_warnings(baseline: Evaluation, backend: str) -> bool:
+def has_warnings(baseline: Evaluation, backend: str, method: str = "") -> bool:
     """Warnings without a block: they need one explicit tick."""
     known = backend if backend in BACKENDS else "trl"
-    return selectors.launch_verdict(baseline=baseline, backend=known)["level"] == "warn"
+    method = method or Job.Method.REINFORCEMENT
+    return selectors.launch_verdict(baseline=baseline, backend=known, method=method)["level"] == "warn"
+
+
+def _choice_now(baseline: Evaluation, form, method: str, filled: bool) -> dict[str, Any] | None:
+    """The demonstrations as the form holds them now; None for a job that practises. UserError where none are chosen."""
+    if method != Job.Method.SUPERVISED:
+        return None
+    if filled:
+        return demonstrations.choice_read(form.choice, baseline=baseline)
+    kind, _, what = str(form.initial.get("learn_from") or "").partition(":")
+    return demonstrations.choice_read({"from": kind, "of": what, "field": what}, baseline=baseline)
 
 
 def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     """Derived sentence, estimate, readiness and the button. Reads the form as far as it is filled in."""
     filled = form.is_bound and form.is_valid()
     backend = (form.cleaned_data.get("backend") if filled else form.initial.get("backend")) or "trl"
-    verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
+    method = (form.chosen_method if filled else form.initial.get("method")) or Job.Method.REINFORCEMENT
+    verdict = selectors.launch_verdict(baseline=baseline, backend=backend, method=method)
     lines = evaluation_selectors.verdict_lines(verdict)
     context: dict[str, Any] = {
         "baseline": baseline,
@@ -109,16 +125,17 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
         "is_blocked": verdict["level"] == "block",
         "may_overrule": can(actor, Permission.BUDGET_APPROVE) and baseline.status == Evaluation.Status.SUCCEEDED,
         "form": form,
+        "notices": selectors.launch_notices(baseline, backend),
     }
-    ground = selectors.plan_ground(baseline)
     wanted = form.plan if filled else {}
     if not form.is_bound:
         wanted = {name: value for name, value in form.initial.items() if name in plans.FIELDS}
     try:
-        plan = plans.plan_fill(wanted, ground=ground)
+        choice = _choice_now(baseline, form, method, filled)
+        plan = plans.plan_fill(wanted, ground=selectors.plan_ground(baseline, choice))
     except UserError as exc:
         return context | {"plan_error": str(exc)}
-    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend, choice=choice)
     left = timezone.timedelta(seconds=guess.seconds) if guess.seconds is not None else None
     return context | {
         "plan": plan,
@@ -174,8 +191,9 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         facts.append(("Time left", f"about {show_seconds(state.seconds_left)}"))
     if job.status in ENDED and seconds:
         facts.append(("Trained for", show_seconds(seconds)))
-    if held := verdict_on(estimated, seconds if job.status == Status.SUCCEEDED else None):
-        facts.append(("Estimate", held))
+    if job.status == Status.SUCCEEDED and (is_held := held(estimated, seconds)) is not None:
+        span = f"{show_seconds(estimated['low'])} to {show_seconds(estimated['high'])}"
+        facts.append(("Estimate", f"{span}; {'it held' if is_held else 'it did not hold'}"))
     facts.append(("Cost so far", f"${state.cost:,.2f}" if state.cost is not None else "counted, not priced"))
     if job.restarts:
         facts.append(("Restarted", f"{job.restarts} times after a crash"))
@@ -248,6 +266,7 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "sub_rewards": _sub_rewards(steps),
         "sub_reward_step": latest.number if latest else None,
         "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],
+        "gives_weights": backend_get(job.backend).capabilities.gives_weights,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and can(actor, Permission.JOB_LAUNCH),
         "events": events[:EVENTS_SHOWN],
         "more_events": len(events) > EVENTS_SHOWN,
@@ -279,7 +298,7 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
         "clone_url": address("jobs:job-new", job.team.slug, query=f"baseline={baseline.public_id}&clone={job.public_id}"),
         "compare_url": address("jobs:job-compare", job.team.slug, query=f"job={job.public_id}"),
         "may_launch": can(actor, Permission.JOB_LAUNCH),
-        "plan_lines": plan_lines(job.plan),
+        "plan_lines": [("Method", job.get_method_display()), *demonstration_lines(job), *plan_lines(job.plan)],
         "evaluations": [
             {**evaluation_selectors.list_line(one), "gain": _gain(one, baseline),
              "compare": address("evaluations:evaluation-compare", job.team.slug,
@@ -292,6 +311,17 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
 def _gain(one: Evaluation, baseline: Evaluation) -> float | None:
     after, before = (one.metrics or {}).get("pass_rate"), (baseline.metrics or {}).get("pass_rate")
     return after - before if after is not None and before is not None else None
+
+
+def demonstration_lines(job: Job) -> list[tuple[str, str]]:
+    """What a supervised job learns from, in words."""
+    choice = job.demonstrations
+    if not choice:
+        return []
+    if choice["from"] == demonstrations.REFERENCES:
+        return [("Learns from", f"answers in {choice['field']}")]
+    words = f"rollouts of {choice['of']} from {show_reward(choice['least_reward'])} up"
+    return [("Learns from", f"{words}, at most {choice['most_per_item']} of one item")]
 
 
 def plan_lines(plan: dict[str, Any]) -> list[tuple[str, str]]:

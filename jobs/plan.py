@@ -210,6 +210,18 @@ FIELDS: dict[str, Field] = {
             is_advanced=True,
         ),
         Field(
+            "keep_days",
+            "Keep checkpoints",
+            "After the end; empty keeps them. The best one and served ones stay.",
+            None,
+            int,
+            1,
+            3650,
+            unit="days",
+            is_advanced=True,
+            may_be_none=True,
+        ),
+        Field(
             "credit",
             "Credit in training",
             "How a rollout's advantage is shared among its steps.",
@@ -227,6 +239,14 @@ FIELDS: dict[str, Field] = {
             1.0,
             is_advanced=True,
             may_be_none=True,
+        ),
+        Field(
+            "stop_alarm",
+            "Pause on an alarm",
+            "Gaming: train runs off, one part climbs alone, answers shrink. Any: every alarm.",
+            "never",
+            choices=("never", "gaming", "any"),
+            is_advanced=True,
         ),
         Field(
             "stop_ungraded",
@@ -270,13 +290,16 @@ class Ground:
     validation_items: int = 0
     weights_bytes: int | None = None
     agent_max_tokens: int | None = None
+    is_supervised: bool = False  # then `train_items` counts demonstrations
 
 
 def automatic_learning_rate(ground: Ground, *, is_lora: bool) -> float:
-    """Small models bear and need large rates: 6e-4 under 20 MB of weights, 1e-5 for adapters, else 1e-6."""
+    """Small models bear and need large rates: 6e-4 under 20 MB of weights, 1e-5 for adapters, else 1e-6. Learning from
+    demonstrations bears more: 1e-3, 1e-4, 1e-5."""
     if ground.weights_bytes is not None and ground.weights_bytes < 20_000_000:
-        return 6e-4
-    return 1e-5 if is_lora else 1e-6
+        return 1e-3 if ground.is_supervised else 6e-4
+    rate = 1e-5 if is_lora else 1e-6
+    return rate * 10 if ground.is_supervised else rate
 
 
 def weights_bytes(folder: str) -> int | None:
@@ -369,7 +392,7 @@ def trainer_plan(plan: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Derived:
-    """What a plan comes to, with the sums shown to the person."""
+    """What a plan comes to, with the sums shown to the person. `demonstrations` counts one as often as it is learnt."""
 
     train_steps: int
     train_rollouts: int
@@ -377,6 +400,7 @@ class Derived:
     validation_rollouts: int
     formula: str
     formulas: dict[str, str] = field(default_factory=dict)
+    demonstrations: int = 0
 
     @property
     def rollouts(self) -> int:
@@ -391,14 +415,16 @@ def plan_derive(plan: Mapping[str, Any], *, ground: Ground) -> Derived:
     validation = checks * validation_items * plan["eval_samples"]
     natural = math.ceil(ground.train_items / items) * plan["n_epochs"]
     formula = f"{ground.train_items:,} ÷ {items} × {plan['n_epochs']} = {natural}" if natural == steps else f"{steps}"
+    train = f"{steps} × {items}" if ground.is_supervised else f"{steps} × {items} × {group}"
     return Derived(
         train_steps=steps,
-        train_rollouts=steps * items * group,
+        demonstrations=steps * items if ground.is_supervised else 0,
+        train_rollouts=0 if ground.is_supervised else steps * items * group,
         validation_checks=checks,
         validation_rollouts=validation,
         formula=formula,
         formulas={
-            "train": f"{steps} × {items} × {group}",
+            "train": train,
             "validation": f"{checks} × {validation_items} × {plan['eval_samples']}",
         },
     )

@@ -9,7 +9,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from datasets.models import Item, Split
-from jobs import costs
+from jobs import costs, demonstrations
 from jobs.alarms import Alarm, alarms_of
 from jobs.backends.registry import backend_get
 from jobs.estimate import Estimate, PastRun, estimate
@@ -61,52 +61,75 @@ def event_list(job: Job) -> QuerySet[JobEvent]:
     return JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
 
 
-def plan_ground(baseline: Evaluation) -> Ground:
-    """What a plan for this baseline is made for."""
+def plan_ground(baseline: Evaluation, choice: dict[str, Any] | None = None) -> Ground:
+    """What a plan for this baseline is made for; with a choice of demonstrations these are what is passed over."""
     counts = dict(
         Item.objects.filter(version=baseline.dataset_version).values_list("split").annotate(n=Count("id")).order_by()
     )
     sampling = baseline.agent_version.sampling or {}
     return Ground(
-        train_items=counts.get(Split.TRAIN, 0),
+        train_items=demonstrations.count(baseline, choice) if choice else counts.get(Split.TRAIN, 0),
+        is_supervised=bool(choice),
         validation_items=counts.get(Split.VALIDATION, 0),
         weights_bytes=weights_bytes(baseline.model.model),
         agent_max_tokens=sampling.get("max_tokens"),
     )
 
 
-def launch_verdict(*, baseline: Evaluation, backend: str) -> dict[str, Any]:
-    """The baseline's readiness for this backend: a hosted one trains the provider's own weights."""
+def launch_notices(baseline: Evaluation, backend: str) -> list[str]:
+    """What a person should know before the launch, such as the day a base model ends."""
+    return backend_get(backend).notices({"base_model": baseline.model.model})
+
+
+#: Readiness lines that matter to learning from demonstrations: the others judge whether rewards can teach.
+_SUPERVISED_LINES = {"finished", "grader_fields", "trainable", "items", "leak"}
+
+
+def launch_verdict(*, baseline: Evaluation, backend: str, method: str = Job.Method.REINFORCEMENT) -> dict[str, Any]:
+    """The baseline's readiness for this backend and method: a hosted backend trains the provider's own weights."""
     lines = readiness.readiness_lines(readiness_facts(baseline))
+    if method == Job.Method.SUPERVISED:
+        lines = [line for line in lines if line.key in _SUPERVISED_LINES]
     if not backend_get(backend).capabilities.is_local:
         lines = [line for line in lines if line.key != "trainable"]
     return readiness.verdict(lines)
 
 
 def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) -> list[PastRun]:
-    """Earlier finished jobs of the same agent and model size, newest first."""
+    """Earlier finished jobs of the same agent and backend, newest first."""
     jobs = Job.objects.filter(
         team=team, backend=backend, status=Status.SUCCEEDED, baseline__agent_version__agent=baseline.agent_version.agent
     ).order_by("-id")[:most]
     runs = []
     for job in jobs:
         seconds, rollouts = _number(job.result.get("seconds")), _number(job.result.get("rollouts"))
-        if seconds and rollouts:
+        learnt = job.done_steps * int(job.plan.get("batch_size") or 0) if job.is_supervised else 0
+        if seconds and (rollouts or learnt):
             checks = Rollout.objects.filter(
                 batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION
             ).count()
-            runs.append(PastRun(job.number, seconds, int(rollouts), checks))
+            runs.append(PastRun(job.number, seconds, int(rollouts or 0), checks, learnt))
     return runs
 
 
-def job_estimate(*, baseline: Evaluation, plan: dict[str, Any], backend: str) -> tuple[Derived, Estimate]:
+def baseline_pace(baseline: Evaluation) -> float | None:
+    """Seconds of the clock for one rollout while the baseline ran, many at once; None where it was not timed."""
+    rollouts = baseline.metrics.get("rollouts")
+    if not rollouts or not baseline.started_at or not baseline.finished_at:
+        return None
+    return max((baseline.finished_at - baseline.started_at).total_seconds(), 0.0) / rollouts or None
+
+
+def job_estimate(
+    *, baseline: Evaluation, plan: dict[str, Any], backend: str, choice: dict[str, Any] | None = None
+) -> tuple[Derived, Estimate]:
     """What a filled plan comes to and what it will take."""
-    derived = plan_derive(plan, ground=plan_ground(baseline))
+    derived = plan_derive(plan, ground=plan_ground(baseline, choice))
     price = costs.second_price(backend)
     found = estimate(
         derived,
         past=past_runs(team=baseline.team, baseline=baseline, backend=backend),
-        rollout_milliseconds=baseline.metrics.get("rollout_milliseconds_mean"),
+        rollout_seconds=baseline_pace(baseline),
         second_price=None if price is None else float(price),
     )
     return derived, found
@@ -189,6 +212,7 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
                 tools=tools,
                 sub_rewards=own.get("sub_rewards") or {},
                 seconds=_number(metrics.get("seconds")),
+                loss=_number(metrics.get("loss", metrics.get("train_loss"))) if job.is_supervised else None,
                 entropy=_number(metrics.get("entropy")),
                 kl=_number(metrics.get("kl")),
                 grad_norm=_number(metrics.get("grad_norm")),

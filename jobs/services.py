@@ -1,27 +1,32 @@
-"""Writes about jobs that a person asks for: launch, pause, resume, cancel, publish a checkpoint.
+"""Writes about jobs that a person asks for: launch, pause, resume, cancel.
 
-What workers do by themselves lives in `supervision`; its doors stand here too, because tasks call services.
+What people decide about checkpoints lives in `checkpoints`, what workers do by themselves in `supervision`; their doors
+stand here too.
 """
 
 import math
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from jobs import holds, hosted, selectors, tasks
+from jobs import demonstrations as shown
+from jobs import holds, selectors, tasks
 from jobs import plan as plans
-from jobs.agents import services as agent_services
-from jobs.agents.models import ModelEndpoint
 from jobs.attribution import services as attribution_services
 from jobs.backends.registry import backend_get
+from jobs.checkpoints import (
+    checkpoint_delete,
+    checkpoint_download,
+    checkpoint_expiry_set,
+    checkpoint_promote,
+    checkpoint_publish,
+)
 from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Job, TrainStep
 from jobs.queueing import queue
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
@@ -34,6 +39,10 @@ from rftstudio.teams.services import audit
 
 __all__ = [
     "batch_credit",
+    "checkpoint_delete",
+    "checkpoint_download",
+    "checkpoint_expiry_set",
+    "checkpoint_promote",
     "checkpoint_publish",
     "job_cancel",
     "job_credit",
@@ -53,10 +62,11 @@ class NotReady(Conflict):
 
 
 def check_ready(
-    actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl", standing_rule: str = ""
-) -> dict[str, Any]:
+    actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl", standing_rule: str = "",
+    method: str = Job.Method.REINFORCEMENT,
+) -> dict[str, Any]:  # fmt: skip
     """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason, now or by a standing rule."""
-    verdict = selectors.launch_verdict(baseline=baseline, backend=backend)
+    verdict = selectors.launch_verdict(baseline=baseline, backend=backend, method=method)
     blocks = [line for line in verdict["lines"] if line["level"] == BLOCK]
     if not blocks:
         return verdict
@@ -88,24 +98,26 @@ def job_launch(
     override: str = "",
     standing_rule: str = "",
     public_id: str = "",
+    method: str = Job.Method.REINFORCEMENT,
+    demonstrations: dict[str, Any] | None = None,
 ) -> Job:
     """Create a job from a finished baseline and queue its start. The same launch key finds the first job.
 
     `standing_rule`: why an administrator lets such jobs start although their baseline is not ready. `public_id`: the id
-    under which the job is known already.
+    under which the job is known already. A supervised job also says which `demonstrations` it learns from (see
+    `jobs.demonstrations`).
     """
     check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
     if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
         return found
-    verdict = check_ready(actor, baseline, override, backend=backend, standing_rule=standing_rule)
-    ground = selectors.plan_ground(baseline)
-    filled = plans.plan_fill(plan, ground=ground)
+    choice = _choice_of(method, demonstrations, baseline)
+    verdict = check_ready(actor, baseline, override, backend=backend, standing_rule=standing_rule, method=method)
+    filled = plans.plan_fill(plan, ground=selectors.plan_ground(baseline, choice))
+    order = {"seed": seed, "backend": backend, "name": name.strip()[:120], "launch_key": launch_key, "method": method}
+    order |= {"public_id": public_id} if public_id else {}
     try:
         with transaction.atomic():
-            return _job_create(
-                actor, baseline, filled, verdict, seed=seed, backend=backend, name=name.strip(), launch_key=launch_key,
-                public_id=public_id,
-            )  # fmt: skip
+            return _job_create(actor, baseline, filled, verdict, order | {"demonstrations": choice or {}})
     except IntegrityError:
         # Two clicks at once: the other one made the job.
         found = Job.objects.filter(team=actor.team, launch_key=launch_key).first() if launch_key else None
@@ -114,35 +126,37 @@ def job_launch(
         return found
 
 
+def _choice_of(method: str, wanted: dict[str, Any] | None, baseline: Evaluation) -> dict[str, Any] | None:
+    """The demonstrations of a supervised job, checked; None for one that practises."""
+    if method not in Job.Method.values:
+        raise UserError(
+            f"There is no method named {method}.", where="method", fix=f"Use one of {', '.join(Job.Method.values)}."
+        )
+    if method != Job.Method.SUPERVISED:
+        return None
+    choice = shown.choice_read(wanted, baseline=baseline)
+    shown.check_enough(baseline, choice)
+    return choice
+
+
 def _job_create(
-    actor: Actor,
-    baseline: Evaluation,
-    plan: dict[str, Any],
-    verdict: dict[str, Any],
-    *,
-    seed: int,
-    backend: str,
-    name: str,
-    launch_key: str,
-    public_id: str = "",
+    actor: Actor, baseline: Evaluation, plan: dict[str, Any], verdict: dict[str, Any], order: dict[str, Any]
 ) -> Job:
-    if not -(2**63) <= seed < 2**63:
+    if not -(2**63) <= order["seed"] < 2**63:
         raise UserError("The seed is too large.", where="seed", fix="Write a whole number below 2147483648.")
     job = Job.objects.create(
         team=actor.team,
         created_by=actor.user,
         number=_next_number(actor.team),
-        name=name[:120],
         baseline=baseline,
-        backend=backend,
         base_model=baseline.model,
         plan=plan,
-        seed=seed,
-        launch_key=launch_key,
         total_steps=plan["max_steps"],
-        **({"public_id": public_id} if public_id else {}),
+        **order,
     )
-    derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend)
+    derived, guess = selectors.job_estimate(
+        baseline=baseline, plan=plan, backend=job.backend, choice=job.demonstrations or None
+    )
     warnings = sum(line["level"] != OK for line in verdict["lines"])
     asked = holds.launch_hold(actor, job, derived, guess, warnings=warnings)
     words = f"Launched by {actor.name} from baseline {baseline.number}."
@@ -164,7 +178,7 @@ def _job_create(
             reason=override,
             lines=[line["key"] for line in verdict["lines"] if line["level"] == BLOCK],
         )
-    audit(actor, "job.launched", job, baseline=baseline.public_id, backend=backend)
+    audit(actor, "job.launched", job, baseline=baseline.public_id, backend=job.backend, method=job.method)
     if asked:
         job.status_note = holds.waiting_note(asked)
         job.save(update_fields=["status_note"])
@@ -234,65 +248,6 @@ def job_cancel(*, actor: Actor, job: Job, note: str = "") -> Job:
         queue(tasks.job_sync, job.pk)
         queue(tasks.job_sync, job.pk, countdown=CANCEL_GRACE + 0.5)
     return job
-
-
-def checkpoint_publish(*, actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
-    """Make a checkpoint a model that can be evaluated, served and trained further. Twice gives the same model."""
-    check_can(actor, Permission.JOB_LAUNCH, team=checkpoint.team)
-    checkpoint = Checkpoint.objects.select_related("job__team", "model").get(pk=checkpoint.pk)
-    if checkpoint.model:
-        return checkpoint.model
-    backend = backend_get(checkpoint.job.backend)
-    if not backend.capabilities.gives_weights:
-        return _hosted_publish(actor, checkpoint)
-    if checkpoint.is_deleted or not Path(checkpoint.path).is_dir():
-        raise Conflict(
-            f"The weights of train step {checkpoint.step_number} are no longer kept.",
-            fix="Choose one of the checkpoints that the job page lists.",
-        )
-    job = checkpoint.job
-    target = Path(settings.VAR_DIR) / "models" / checkpoint.public_id
-    target.parent.mkdir(parents=True, exist_ok=True)
-    backend.export(run_of(job), checkpoint.path, target)
-    with transaction.atomic():
-        checkpoint = (
-            Checkpoint.objects.select_for_update(of=("self",)).select_related("job", "model").get(pk=checkpoint.pk)
-        )
-        if checkpoint.model is None:
-            checkpoint.model = agent_services.model_endpoint_create(
-                actor=actor,
-                name=f"Job {job.number}, train step {checkpoint.step_number}",
-                kind=ModelEndpoint.Kind.LOCAL,
-                model=str(target),
-                is_trainable=True,
-                digest=checkpoint.digest,
-            )
-            checkpoint.save(update_fields=["model"])
-            audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
-    return checkpoint.model
-
-
-@transaction.atomic
-def _hosted_publish(actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
-    """A hosted checkpoint is a name at the provider of its base model, reached with the same key."""
-    checkpoint = (
-        Checkpoint.objects.select_for_update(of=("self",))
-        .select_related("job__base_model", "model")
-        .get(pk=checkpoint.pk)
-    )
-    if checkpoint.model is None:
-        found = hosted.connection_of(checkpoint.job)
-        checkpoint.model = agent_services.model_endpoint_create(
-            actor=actor,
-            name=f"Job {checkpoint.job.number}, train step {checkpoint.step_number}",
-            kind=ModelEndpoint.Kind.OPENAI,
-            model=checkpoint.path,
-            base_url=found["base_url"],
-            api_key=found["api_key"],
-        )
-        checkpoint.save(update_fields=["model"])
-        audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
-    return checkpoint.model
 
 
 def batch_credit(*, batch_id: int) -> None:

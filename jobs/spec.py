@@ -5,6 +5,7 @@ from typing import Any
 
 from datasets.models import Item, Split
 from graders.selectors import grader_judges, grader_wire_config
+from jobs import demonstrations
 from jobs.agents import selectors as agent_selectors
 from jobs.backends.base import RunSpec
 from jobs.models import Job
@@ -20,6 +21,7 @@ def job_spec(job: Job) -> dict[str, Any]:
     return {
         "spec_version": SPEC_VERSION,
         "job_id": job.public_id,
+        "method": job.method,
         "base_model": job.base_model.model,
         "seed": job.seed,
         "agent": {
@@ -45,4 +47,5 @@ def split_rows(job: Job, split: str) -> Iterator[dict[str, Any]]:
 
 
 def run_spec(job: Job) -> RunSpec:
-    return RunSpec(job_spec(job), split_rows(job, Split.TRAIN), split_rows(job, Split.VALIDATION))
+    train = demonstrations.rows(job) if job.is_supervised else split_rows(job, Split.TRAIN)
+    return RunSpec(job_spec(job), train, split_rows(job, Split.VALIDATION))

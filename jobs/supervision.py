@@ -240,7 +240,7 @@ def _validate(job: Job) -> None:
     backend = backend_get(job.backend)
     try:
         spec = job_spec(job)
-        if not backend.capabilities.is_local:
+        if not backend.capabilities.is_local and not job.is_supervised:
             spec["gateway"] = hosted.gateway_of(job)
         problems = backend.validate(spec)
     except StudioError as exc:
@@ -295,7 +295,7 @@ def _submit(job: Job) -> None:
         Job.objects.filter(pk=job.pk).update(run_dir=job.run_dir)
     try:
         work = run_spec(job)
-        if not backend.capabilities.is_local:
+        if not backend.capabilities.is_local and not job.is_supervised:
             work.spec["gateway"] = hosted.gateway_of(job)
         run = backend.submit(run_of(job), work)
     except OSError as exc:
@@ -384,7 +384,11 @@ def _look_after(job: Job, health: Health) -> None:
         Job.objects.filter(pk=job.pk).update(heartbeat_at=datetime.fromtimestamp(health.heartbeat_at, UTC))
     if job.status == Status.CANCELLING:
         if backend_get(job.backend).cancel(run_of(job), grace=CANCEL_GRACE):
-            _ended(job, Status.CANCELLED, f"Cancelled at train step {job.done_steps}; the trainer was stopped.")
+            _ended(
+                job,
+                Status.CANCELLED,
+                f"Cancelled at train step {job.done_steps}; the trainer was stopped. {journal.kept_words(job)}",
+            )
         return
     if health.is_alive:
         _obey(job)

@@ -40,6 +40,7 @@ def job_credit(job_id: int) -> None:
 
 @shared_task
 def storage_charge() -> None:
-    from jobs import storage
+    from jobs import checkpoints, storage
 
+    checkpoints.checkpoints_expire()  # what has expired is not booked
     storage.storage_charge()

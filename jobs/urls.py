@@ -2,12 +2,13 @@
 
 from django.urls import path
 
-from jobs import views
+from jobs import checkpoint_views, views
 from jobs.home_views import home_urlpatterns
 from jobs.version_panel import version_panel
 
 app_name = "jobs"
 _HERE = "t/<slug:team>/jobs"
+_KEPT = "t/<slug:team>/checkpoints/<str:public_id>"
 urlpatterns = [
     *home_urlpatterns,
     path(f"{_HERE}/", views.job_list, name="job-list"),
@@ -22,5 +23,10 @@ urlpatterns = [
     path(f"{_HERE}/<str:public_id>/resume/", views.job_resume, name="job-resume"),
     path(f"{_HERE}/<str:public_id>/cancel/", views.job_cancel, name="job-cancel"),
     path("t/<slug:team>/used/<str:public_id>/", version_panel, name="version-panel"),
-    path("t/<slug:team>/checkpoints/<str:public_id>/evaluate/", views.checkpoint_evaluate, name="checkpoint-evaluate"),
+    path(f"{_KEPT}/evaluate/", checkpoint_views.checkpoint_evaluate, name="checkpoint-evaluate"),
+    path(f"{_KEPT}/promote/", checkpoint_views.checkpoint_promote, name="checkpoint-promote"),
+    path(f"{_KEPT}/download/", checkpoint_views.checkpoint_download, name="checkpoint-download"),
+    path(f"{_KEPT}/delete/", checkpoint_views.checkpoint_delete, name="checkpoint-delete"),
+    path(f"{_KEPT}/expiry/", checkpoint_views.checkpoint_expiry, name="checkpoint-expiry"),
+    path(f"{_KEPT}/try/", checkpoint_views.checkpoint_try, name="checkpoint-try"),
 ]

@@ -6,9 +6,8 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from jobs import pages, selectors, services
+from jobs import demonstrations, pages, selectors, services
 from jobs.evaluations import selectors as evaluation_selectors
-from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm, NoteForm
 from rftstudio.core.errors import NotFound
@@ -58,14 +57,18 @@ def job_new(request: TeamRequest) -> HttpResponse:
     if baseline is None:
         return render(request, "jobs/job_new_empty.html", {})
     source = selectors.job_get(team=actor.team, public_id=request.GET["clone"]) if request.GET.get("clone") else None
-    must_read = pages.has_warnings(baseline, request.POST.get("backend", ""))
-    form = LaunchForm(request.POST or None, initial=pages.initial_from(request.GET, source), must_read=must_read)
+    must_read = pages.has_warnings(baseline, request.POST.get("backend", ""), request.POST.get("method", ""))
+    form = LaunchForm(
+        request.POST or None, initial=pages.initial_from(request.GET, source), must_read=must_read,
+        sources=demonstrations.sources(baseline),
+    )  # fmt: skip
     if request.method == "POST" and form.is_valid():
         with errors_on(form):
             data = form.cleaned_data
             job = services.job_launch(
                 actor=actor, baseline=baseline, plan=form.plan, seed=data["seed"], backend=data["backend"],
-                name=data["name"], launch_key=data["launch_key"], override=data["override"],
+                name=data["name"], launch_key=data["launch_key"], override=data["override"], method=form.chosen_method,
+                demonstrations=form.choice,
             )  # fmt: skip
             return redirect_to(request, _address(request, job))
     context = pages.launch_context(baseline, form, actor) | {"baselines": _choices(request)}
@@ -86,7 +89,7 @@ def job_estimate(request: TeamRequest) -> HttpResponse:
     baseline = _baseline_of(request)
     if baseline is None:
         raise NotFound("There is no finished baseline.")
-    form = LaunchForm(request.GET)
+    form = LaunchForm(request.GET, sources=demonstrations.sources(baseline))
     return render(request, "jobs/_estimate.html", pages.estimate_context(baseline, form, request.actor))
 
 
@@ -159,29 +162,6 @@ def job_cancel(request: TeamRequest, public_id: str) -> HttpResponse:
     job = services.job_cancel(actor=request.actor, job=job, note=_note(request))
     messages.success(request, "Cancelled." if job.status == "cancelled" else "It ends within seconds.")
     return redirect_to(request, _address(request, job))
-
-
-@team_view
-@require_POST
-def checkpoint_evaluate(request: TeamRequest, public_id: str) -> HttpResponse:
-    """Publish a checkpoint and measure it exactly as its baseline was measured."""
-    actor = request.actor
-    checkpoint = selectors.checkpoint_get(team=actor.team, public_id=public_id)
-    model = services.checkpoint_publish(actor=actor, checkpoint=checkpoint)
-    baseline = selectors.job_get(team=actor.team, public_id=checkpoint.job.public_id).baseline
-    evaluation = evaluation_services.evaluation_start(
-        actor=actor,
-        dataset_version=baseline.dataset_version,
-        agent_version=baseline.agent_version,
-        grader_version=baseline.grader_version,
-        split=baseline.split,
-        model=model,
-        samples_per_item=baseline.samples_per_item,
-        max_items=baseline.max_items,
-        seed=baseline.seed,
-        policy_label=model.name,
-    )
-    return redirect_to(request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id]))
 
 
 @team_view

@@ -78,6 +78,7 @@ HEAVY_MAY = [
     "jobs.rollouts.policies.hf_chat",
     "jobs.rollouts.policies.scoring",
     "rftstudio.demo.recipe",
+    "rftstudio.bench._trl_loop",
 ]
 # Inside the trainer's process `datasets` is the library of that name, which TRL needs, and not our app.
 OTHER_DATASETS = "jobs.backends.trl"

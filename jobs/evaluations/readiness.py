@@ -124,9 +124,9 @@ def foothold_line(facts: Facts) -> Line:
             name,
             percent(share),
             wanted,
-            evidence + " Practice cannot strengthen what never happens; show it good examples first (supervised "
-            "fine-tuning), or make the prompt, the tools or the items easier.",
-            facts.remedy("Work on the prompt and tools", "agent"),
+            evidence + " Practice cannot strengthen what never happens: show it good examples first (a supervised warm "
+            "start), or make the prompt, the tools or the items easier.",
+            facts.remedy("Show it good examples first", "examples"),
         )
     return Line(
         "foothold",
@@ -134,8 +134,9 @@ def foothold_line(facts: Facts) -> Line:
         name,
         percent(share),
         wanted,
-        evidence + " Learning will start slowly.",
-        facts.remedy("Work on the prompt and tools, or add easier items", "agent"),
+        evidence + " Learning will start slowly; a supervised warm start from good examples, a better prompt or easier "
+        "items help.",
+        facts.remedy("Show it good examples first", "examples"),
     )
 
 
@@ -167,8 +168,7 @@ def headroom_line(facts: Facts) -> Line:
         name,
         measured,
         wanted,
-        "Most rollouts fail, so most groups hold no success to learn from. If the answer follows from the question by a "
-        "fixed rule, supervised fine-tuning on good answers is the quicker method.",
+        "Most rollouts fail, so most groups hold no success to learn from.",
         facts.remedy("Work on the prompt and tools first", "agent"),
     )
 
@@ -200,6 +200,20 @@ def signal_line(facts: Facts) -> Line:
         evidence + " Items whose rollouts all score the same teach nothing.",
         facts.remedy("See the items without spread", "rollouts"),
     )
+
+
+def method_line(facts: Facts) -> Line | None:
+    """One turn, no tool, and the rows hold the answers: what practice would find out slowly can simply be shown."""
+    metrics = facts.metrics
+    is_plain = metrics.get("graded") and not metrics.get("tool_calls") and metrics.get("steps_max") == 1
+    if not is_plain or not facts.checked_rows or facts.missing_fields:
+        return None
+    return Line(
+        "method", WARN, "Practice is the right method", "1 turn, no tools", "tools or several turns",
+        "Every rollout answers in one turn without a tool, and the rows hold what the grader compares with. If that is a "
+        "good answer, learning from it by supervised fine-tuning alone is the quicker method, measured the same way.",
+        facts.remedy("Learn from the answers instead", "examples"),
+    )  # fmt: skip
 
 
 def graded_line(facts: Facts) -> Line:
@@ -381,6 +395,7 @@ CHECKS: tuple[Callable[[Facts], Line | None], ...] = (
     foothold_line,
     signal_line,
     headroom_line,
+    method_line,
     failures_line,
     items_line,
     leak_line,

@@ -210,6 +210,7 @@ def _urls(evaluation: Evaluation) -> dict[str, str]:
         "failed": address("rollouts:rollout-list", team, query=f"{source}&error=1"),
         "again": address("evaluations:evaluation-new", team, query=again),
         "costs": address("usage:cost-list", team),
+        "examples": address("jobs:job-new", team, query=f"baseline={evaluation.public_id}&method=supervised"),
     }
 
 

@@ -1,6 +1,7 @@
 """Makes what a job rests on: a frozen dataset, a grader, a model, an agent and a finished baseline."""
 
 import json
+from datetime import timedelta
 
 import factory
 from django.utils import timezone
@@ -151,6 +152,7 @@ def ready_baseline_of(actor, *, rewards=(1.0, 0.3, 0.0), samples: int = 3, **ver
     )
     rollouts_end(evaluation.batch, list(rewards))
     evaluation.metrics = compute_metrics(batch_rows(evaluation.batch), pass_threshold=0.5)
-    evaluation.started_at = evaluation.finished_at = timezone.now()
+    evaluation.finished_at = timezone.now()
+    evaluation.started_at = evaluation.finished_at - timedelta(seconds=2)
     evaluation.save()
     return evaluation

@@ -103,6 +103,25 @@ def test_stop_reason_follows_the_jobs_own_rules(steps, plan, cost, words):
     assert words in reason if words else reason == ""
 
 
+RUNS_OFF = series(mean_reward=lambda x: 0.4 + x / 2, validation_reward=lambda x: 0.4)
+NO_TOOLS = series(tools=lambda x: {"lookup": 0.0 if x > 0.5 else 2.0})
+
+
+@pytest.mark.parametrize(
+    "steps, rule, words",
+    [
+        (RUNS_OFF, "gaming", "alarm: Train runs away from validation."),
+        (RUNS_OFF, "any", "alarm: Train runs away from validation."),
+        (RUNS_OFF, "never", ""),
+        (NO_TOOLS, "any", "alarm: Tools are no longer used."),
+        (NO_TOOLS, "gaming", ""),
+    ],
+)
+def test_alarm_pauses_when_the_plan_says_so(steps, rule, words):
+    reason = stop_reason(steps, {"stop_alarm": rule}, None)
+    assert words in reason if words else reason == ""
+
+
 def test_batch_figures_split_groups_without_signal():
     rows = [
         RolloutRow(str(group), reward, tools=(ToolUse("lookup"),), sub_rewards={"exact": reward}, output_tokens=10)

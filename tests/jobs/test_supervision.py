@@ -173,6 +173,7 @@ def test_job_cancel_while_training_stops_within_ten_seconds(launch, trainer, mem
     assert job.status == "cancelled"
     assert not processes.is_alive(trainer_of(job))
     assert "Cancelled by" in job.status_note
+    assert "Kept: 0 train steps, 0 rollouts, 0 checkpoints." in job.status_note
 
 
 def trainer_alive(job: Job) -> bool:

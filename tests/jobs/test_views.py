@@ -168,7 +168,7 @@ def test_job_new_shows_derived_numbers_estimate_and_readiness(client_of, member,
         .content.decode()
     )
     assert "12 ÷ 8 × 1 = 2" in page
-    assert "A rough guess from the baseline" in page
+    assert "A rough guess from the pace" in page
     assert "checks passed" in page
     assert "counted, not priced" in page
 

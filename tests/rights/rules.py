@@ -233,6 +233,11 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "notify:sink-new": act(P.TEAM_MANAGE, data={"kind": "mlflow", "project": "x", "url": "https://x.example/"}),
     "notify:sink-switch": act(P.TEAM_MANAGE, "sink"),
     "notify:sink-remove": act(P.TEAM_MANAGE, "sink"),
+    "jobs:checkpoint-promote": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-download": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-delete": act(P.JOB_LAUNCH, "checkpoint"),
+    "jobs:checkpoint-expiry": act(P.JOB_LAUNCH, "checkpoint", data={"days": "30"}),
+    "jobs:checkpoint-try": edit(P.EVALUATION_RUN, "checkpoint"),
     # REST
     "api:rest:schema": OtherRule("open"),
     "api:rest:docs": OtherRule("open"),

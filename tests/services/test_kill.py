@@ -67,10 +67,11 @@ def check_whole(seen: dict) -> None:
         assert seen[fault] == 0, fault
 
 
-def test_job_ends_true_after_its_worker_and_its_trainer_were_killed(served, desk):
+def test_job_ends_true_after_every_program_of_studio_was_killed_under_it(served, desk):
     job = desk.ask("launch")["job"]
     seen = desk.training(job, at_least=2)
-    os.kill(served.one("worker-training")["pid"], signal.SIGKILL)
+    for name in ("web", "beat", "broker", "worker-training"):
+        os.kill(served.one(name)["pid"], signal.SIGKILL)
     os.kill(seen["trainer"], signal.SIGKILL)
     seen = desk.training(job, at_least=9)
     os.kill(served.one("worker-training")["pid"], signal.SIGKILL)

@@ -31,9 +31,11 @@ class OpenAIBackend:
     )  # fmt: skip
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
-        problems = []
+        problems: list[Problem] = []
         if not spec.get("base_model"):
             problems.append(Problem("model_missing", "The baseline's model has no name on the wire.", "model"))
+        if _is_supervised(spec):
+            return problems  # no tool and no grader is called while it trains
         unreachable = [tool["name"] for tool in _tools(spec) if not tool["server_url"]]
         if unreachable:
             problems.append(
@@ -71,15 +73,20 @@ class OpenAIBackend:
     def _create(self, client: Any, run: Run, work: RunSpec) -> Any:
         spec = work.spec
         train = _upload(client, f"{run.job_id}-train.jsonl", work.train, spec)
-        validation = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec)
+        files = {"training_file": train}
+        if not _is_supervised(spec):  # there the provider would want demonstrations for validation too
+            files["validation_file"] = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec)
         return client.fine_tuning.jobs.create(
             model=spec["base_model"],
-            training_file=train,
-            validation_file=validation,
+            **files,
             seed=abs(int(spec.get("seed") or 0)) % 2**31,
             suffix=run.job_id.removeprefix("ftjob-")[:18],
             metadata={"studio_job": run.job_id},
-            extra_body={"method": {"type": "reinforcement", "reinforcement": reinforcement(spec)}},
+            extra_body={
+                "method": supervised(spec)
+                if _is_supervised(spec)
+                else {"type": "reinforcement", "reinforcement": reinforcement(spec)}
+            },
         )
 
     def poll(self, run: Run, cursor: int) -> Iterator[Chunk]:
@@ -153,6 +160,17 @@ def _tools(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return tools
 
 
+def _is_supervised(spec: dict[str, Any]) -> bool:
+    return spec.get("method") == "supervised"
+
+
+def supervised(spec: dict[str, Any]) -> dict[str, Any]:
+    """`method` for learning from demonstrations; the provider chooses its own learning rate, times our multiplier."""
+    told = spec.get("hyperparameters") or {}
+    kept = {name: told[name] for name in ("n_epochs", "batch_size", "learning_rate_multiplier") if name in told}
+    return {"type": "supervised", "supervised": {"hyperparameters": kept}}
+
+
 def reinforcement(spec: dict[str, Any]) -> dict[str, Any]:
     """`method.reinforcement` as the provider reads it; the grader goes through the gateway where there is one."""
     agent, gateway = spec["agent"], spec.get("gateway") or {}
@@ -181,7 +199,11 @@ def _upload(client: Any, name: str, rows: Iterator[dict[str, Any]], spec: dict[s
     lines = []
     for row in rows:
         item = dict(row["item"])
-        item["messages"] = opening_messages(item, spec["agent"].get("system_prompt") or "")
+        item["messages"] = opening_messages(item, spec["agent"].get("system_prompt") or "") + list(
+            row.get("turns") or []
+        )
+        if row.get("turns"):
+            item = {"messages": item["messages"]}  # the supervised format knows no other field
         if schemas:
             item["tools"] = schemas
         lines.append(json.dumps(item, ensure_ascii=False))

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import platform
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 import torch
 import transformers
 import trl
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from accelerate import PartialState
+from transformers import AutoTokenizer
 from trl import GRPOConfig
 
 from datasets import Dataset  # the Hugging Face library: the repository root is last on sys.path
@@ -25,9 +27,10 @@ from jobs.backends.trl.grpo import Run, Steward, StudioTrainer
 from jobs.backends.trl.journal import Journal
 from jobs.backends.trl.rounds import Setup
 from jobs.backends.trl.scoring import Scorer
+from jobs.backends.trl.sft import SftTrainer, demonstrations, sft_config
 from jobs.backends.trl.spec import PASSED_THROUGH, Plan, Spec, SpecError, TrainItem
 from jobs.backends.trl.vllm_chat import VllmChat
-from jobs.rollouts.policies.hf_chat import HfChat
+from jobs.rollouts.policies.hf_chat import HfChat, load_network
 
 
 def assemble(
@@ -39,7 +42,7 @@ def assemble(
     control: Control,
     output_dir: Path,
     from_step: int,
-) -> StudioTrainer:
+) -> StudioTrainer | SftTrainer:
     """A trainer ready to train."""
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     spec = fitted(spec, train, journal)
@@ -55,6 +58,8 @@ def assemble(
     )
     run = Run(spec, train, validation, scorer=scorer, journal=journal, control=control)
     tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
+    if spec.method == "supervised":
+        return supervised(run, train, tokenizer, output_dir)
     trainer = StudioTrainer(
         run=run,
         credit=credit_window(spec.plan.credit, control.run_dir / "journal.jsonl", from_step),
@@ -69,6 +74,48 @@ def assemble(
     return trainer
 
 
+def supervised(run: Run, train: list[TrainItem], tokenizer: Any, output_dir: Path) -> SftTrainer:
+    """A trainer that learns the demonstrations; validation, checkpoints and pauses are the same."""
+    spec, model = run.spec, model_load(run.spec.base_model, run.spec.plan)
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    trainer = SftTrainer(
+        model=model,
+        args=sft_config(spec, output_dir, gpu=has_gpu(spec.plan), processes=processes),
+        train_dataset=demonstrations(spec, train, HfChat(model, tokenizer)),
+        processing_class=tokenizer,
+        peft_config=lora_config(spec.plan),
+        callbacks=[Steward(run)],
+    )
+    run.setup = setup_of(spec, trainer, tokenizer)
+    return trainer
+
+
+def rehearsal(spec: Spec, train: list[TrainItem]) -> dict[str, Any]:
+    """What would run, found without loading weights: configuration, process group, tokenizer, template and grader."""
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    with tempfile.TemporaryDirectory() as folder:
+        if spec.method == "supervised":
+            config = sft_config(spec, Path(folder), gpu=has_gpu(spec.plan), processes=processes)
+        else:
+            config = config_of(spec, Path(folder))
+        state = PartialState(cpu=config.use_cpu)
+        state.wait_for_everyone()
+    try:
+        compile_grader(spec.grader, grader_clients(spec.judges, spec.job_id)).close()
+    except GraderInvalid as exc:
+        raise SpecError(f"The grader cannot be used: {exc}", param="grader", code="invalid_grader") from exc
+    tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
+    return {
+        "device": str(config.device),
+        "processes": state.num_processes,
+        "rollouts_per_process": config.per_device_train_batch_size * config.gradient_accumulation_steps,
+        "train_items": len(train),
+        "train_steps": spec.plan.max_steps,
+        "vocabulary": len(tokenizer),
+        "use_vllm": bool(getattr(config, "use_vllm", False)),
+    }
+
+
 def fitted(spec: Spec, train: list[TrainItem], journal: Journal) -> Spec:
     """The spec with a batch no larger than the train split: a larger one would leave TRL without any batch."""
     if spec.plan.batch_size <= len(train):
@@ -77,12 +124,12 @@ def fitted(spec: Spec, train: list[TrainItem], journal: Journal) -> Spec:
     return replace(spec, plan=replace(spec.plan, batch_size=len(train)))
 
 
-def setup_of(spec: Spec, trainer: StudioTrainer, tokenizer: Any) -> Setup:
+def setup_of(spec: Spec, trainer: StudioTrainer | SftTrainer, tokenizer: Any) -> Setup:
     limits = limits_from(spec.limits)
     model = trainer.accelerator.unwrap_model(trainer.model)
     batch = int(spec.plan.extras.get("max_generation_batch", 128))
     chat = HfChat(model, tokenizer, max_batch=batch)
-    if trainer.use_vllm:
+    if getattr(trainer, "use_vllm", False):
         chat = VllmChat(model, tokenizer, generation=trainer.vllm_generation)
     return Setup(
         chat=chat,
@@ -99,7 +146,7 @@ def model_load(name: str, plan: Plan) -> Any:
     under LoRA is loaded in bf16 where there is a GPU."""
     dtype = torch.bfloat16 if has_gpu(plan) and plan.lora else torch.float32
     kwargs = plan.extras.get("model_init_kwargs") or {}
-    return AutoModelForCausalLM.from_pretrained(name, **{"dtype": dtype, "use_safetensors": True, **kwargs})
+    return load_network(name, **{"dtype": dtype, **kwargs})
 
 
 def has_gpu(plan: Plan) -> bool:
@@ -183,7 +230,7 @@ def credit_window(method: str, journal: Path, from_step: int) -> CreditWindow | 
     return window
 
 
-def start_note(trainer: StudioTrainer) -> dict[str, Any]:
+def start_note(trainer: StudioTrainer | SftTrainer) -> dict[str, Any]:
     """What the run runs on."""
     return {
         "device": str(trainer.accelerator.device),

@@ -41,11 +41,11 @@ class TrlBackend:
         model = str(spec.get("base_model") or "")
         if not model:
             return [Problem("model_missing", "The baseline's model names no weights.", "base_model")]
-        if model.startswith(("/", ".")) and not (Path(model) / "config.json").is_file():
+        if model.startswith(("/", ".")) and not is_model(Path(model)):
             return [
                 Problem(
                     "model_missing",
-                    f"There is no model at {model}: the folder has no config.json.",
+                    f"There is no model at {model}: the folder has neither config.json nor adapter_config.json.",
                     "base_model",
                     "Put the weights back, or make a baseline with another model.",
                 )
@@ -120,7 +120,7 @@ class TrlBackend:
 
     def export(self, run: Run, path: str, target: Path) -> Path:
         """Whole or not at all: copied beside the target, then moved."""
-        if (target / "config.json").exists():
+        if is_model(target):
             return target
         fresh = target.with_name(f"{target.name}.{os.getpid()}.new")
         shutil.rmtree(fresh, ignore_errors=True)
@@ -139,6 +139,11 @@ class TrlBackend:
             if identity and processes.is_alive(identity):
                 return dict(identity)
         return None
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a server can load it: whole weights, or an adapter that names its base."""
+    return any((folder / name).is_file() for name in ("config.json", "adapter_config.json"))
 
 
 def _command(folder: Path) -> list[str]:

@@ -96,12 +96,13 @@ class Run:
             "eval": evaluation,
             "full_iteration": whole,
         }
-        for name in ("loss", "grad_norm", "learning_rate", "entropy", "kl"):
+        for name in ("loss", "grad_norm", "learning_rate", "entropy", "kl", "mean_token_accuracy"):
             if name in logs:
                 metrics[name] = finite(logs[name])
         self.metrics = metrics
         self._write(step, whole)
-        self.blind_steps = self.blind_steps + 1 if metrics["train_mean_reward"] is None else 0
+        is_blind = bool(self.scored) and metrics["train_mean_reward"] is None
+        self.blind_steps = self.blind_steps + 1 if is_blind else 0
         self.scored, self.validated, self.seconds = [], None, {}
 
     def _write(self, step: int, seconds: float) -> None:

@@ -45,10 +45,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class TrainItem:
-    """One line of an item file."""
+    """One line of an item file. `turns` are what should follow the item's messages, in a demonstration."""
 
     key: str
     item: dict[str, Any]
+    turns: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Spec:
     grader: dict[str, Any]
     pass_threshold: float
     plan: Plan
+    method: str = "reinforcement"  # or "supervised": learn the turns of the train items
     judges: dict[str, dict[str, Any]] = field(default_factory=dict)  # model name → {base_url, model, headers}
 
 
@@ -74,6 +76,7 @@ PASSED_THROUGH = (
     "bf16", "gradient_checkpointing", "deepspeed", "fsdp", "fsdp_config", "optim", "weight_decay", "max_grad_norm",
     "warmup_steps", "num_iterations", "adam_beta1", "adam_beta2", "importance_sampling_level", "model_init_kwargs",
 )  # fmt: skip
+METHODS = ("reinforcement", "supervised")
 OWN_EXTRAS = ("micro_batch", "max_generation_batch", "credit_clip", "grader_workers", "device")
 
 
@@ -93,12 +96,15 @@ def spec_read(run_dir: Path) -> Spec:
             grader=dict(data["grader"]),
             pass_threshold=float(data.get("pass_threshold", 0.5)),
             plan=plan_read(data.get("plan") or {}),
+            method=str(data.get("method") or "reinforcement"),
             judges=dict(data.get("judges") or {}),
         )
     except FileNotFoundError as exc:
         raise SpecError(f"{run_dir} holds no spec.json.") from exc
     except (ValueError, KeyError, TypeError) as exc:
         raise SpecError(f"spec.json cannot be read: {exc!r}.") from exc
+    if spec.method not in METHODS:
+        raise SpecError(f"method is {spec.method!r}; use one of {', '.join(METHODS)}.", param="method")
     if data.get("spec_version") != 1:
         raise SpecError(
             f"spec.json has version {data.get('spec_version')!r}; this trainer reads 1.", param="spec_version"
@@ -144,4 +150,4 @@ def items_read(path: Path) -> list[TrainItem]:
         return []
     with path.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines if line.strip()]
-    return [TrainItem(str(row["key"]), row["item"]) for row in rows]
+    return [TrainItem(str(row["key"]), row["item"], list(row.get("turns") or [])) for row in rows]

@@ -13,6 +13,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
+import json
 import sys
 import time
 import warnings
@@ -30,6 +31,26 @@ from jobs.backends.trl.checkpoints import checkpoint_best, checkpoints_prune, ch
 from jobs.backends.trl.control import Cancelled, Control  # noqa: E402
 from jobs.backends.trl.journal import Journal  # noqa: E402
 from jobs.backends.trl.spec import SpecError, items_read, spec_read  # noqa: E402
+
+
+def rehearse(run_dir: Path) -> int:
+    """With STUDIO_DRY_RUN=1: everything up to the first weight is read and checked, nothing is written or trained."""
+    try:
+        spec = spec_read(run_dir)
+        train = items_read(run_dir / "train.jsonl")
+        if not train:
+            raise SpecError("train.jsonl holds no items.", param="training_file", code="invalid_training_file")
+        if Path(spec.base_model).is_dir():
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+        from jobs.backends.trl.assembly import rehearsal
+
+        told = rehearsal(spec, train)
+    except SpecError as exc:
+        sys.stderr.write(f"{exc.code}: {exc} ({exc.param})\n")
+        return 1
+    if os.environ.get("RANK", "0") == "0":
+        sys.stdout.write(json.dumps(told) + "\n")
+    return 0
 
 
 def main(run_dir: Path) -> int:
@@ -119,7 +140,8 @@ if __name__ == "__main__":
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.stderr.write("usage: python jobs/backends/trl/train.py RUN_DIR\n")
         sys.exit(2)
-    status = main(Path(sys.argv[1]).resolve())
+    run = rehearse if os.environ.get("STUDIO_DRY_RUN") == "1" else main
+    status = run(Path(sys.argv[1]).resolve())
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # all is on disk; tearing torch down would take seconds on a busy core

@@ -75,6 +75,20 @@ class HfChat:
         """The conversation as tokens, up to where the assistant begins to write."""
         return self._render(messages, tools, add_generation_prompt=True)
 
+    def reply_ids(self, messages: list[dict[str, Any]], turn: dict[str, Any], tools: list[dict[str, Any]]) -> list[int]:
+        """The tokens by which the policy would write this turn, its closing token included. ValueError where the template
+        does not simply append it."""
+        before = self.prompt_ids(messages, tools)
+        after = self._render([*messages, turn], tools, add_generation_prompt=False)
+        if after[: len(before)] != before:
+            raise ValueError(
+                "The chat template writes a finished turn otherwise than one that is being written, so it cannot be learnt "
+                "token by token. Use the model's training template (one that only appends)."
+            )
+        wrote = after[len(before) :]
+        end = next((place for place, token in enumerate(wrote) if token in self.eos_ids), len(wrote) - 1)
+        return wrote[: end + 1]
+
     def continuation_ids(self, messages: list[dict[str, Any]]) -> list[int]:
         """What follows the policy's own closing token when `messages` (tool results) are appended: the rest of its
         turn, the results, the opening of its next turn. Found by rendering a small conversation with and without."""
@@ -314,17 +328,21 @@ def read_call(call: Any) -> dict[str, str]:
     return {"name": function["name"], "arguments": arguments}
 
 
-def load_chat(model: str | Path, *, device: str | None = None, max_batch: int = 128) -> HfChat:
-    """A folder or a hub name. A folder with a LoRA adapter is merged into the base model it names."""
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.float32 if device == "cpu" else torch.bfloat16
-    path = str(model)
-    base = path
-    if (Path(path) / "adapter_config.json").is_file():
-        base = json.loads((Path(path) / "adapter_config.json").read_text())["base_model_name_or_path"]
-    network = AutoModelForCausalLM.from_pretrained(base, dtype=dtype, use_safetensors=True)
-    if base != path:
-        from peft import PeftModel
+def load_network(model: str | Path, **how: Any) -> Any:
+    """The weights in a folder or of a hub name. A LoRA adapter is merged into the base model it names, which may itself be
+    an adapter."""
+    adapter = Path(model) / "adapter_config.json"
+    if not adapter.is_file():
+        return AutoModelForCausalLM.from_pretrained(str(model), **{"use_safetensors": True, **how})
+    from peft import PeftModel
 
-        network = PeftModel.from_pretrained(network, path).merge_and_unload()
-    return HfChat(network.to(device).eval(), AutoTokenizer.from_pretrained(path), max_batch=max_batch)
+    base = load_network(json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"], **how)
+    merged = PeftModel.from_pretrained(base, str(model)).merge_and_unload()
+    return merged.requires_grad_(True)  # peft froze the base, and a job may train on
+
+
+def load_chat(model: str | Path, *, device: str | None = None, max_batch: int = 128) -> HfChat:
+    """A folder or a hub name, ready to answer."""
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    network = load_network(model, dtype=torch.float32 if device == "cpu" else torch.bfloat16)
+    return HfChat(network.to(device).eval(), AutoTokenizer.from_pretrained(str(model)), max_batch=max_batch)

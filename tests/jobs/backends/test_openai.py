@@ -80,6 +80,35 @@ def test_hosted_job_sends_files_and_method_in_the_wire_shape(launch, service, ba
     assert rows[0]["answer"] == "0", "fields that the grader may read travel along"
 
 
+def test_hosted_supervised_job_sends_demonstrations_and_calls_nobody_back(member, baseline, service):
+    baseline.agent_version.tools = [CALC]
+    baseline.agent_version.save()
+    job = job_launch(
+        actor=member, baseline=baseline, plan={"n_epochs": 3}, backend="openai", method="supervised",
+        demonstrations={"from": "references", "field": "answer"},
+    )  # fmt: skip
+    job = look(job, service, until="succeeded")
+    told = next(iter(service.told.values()))
+    assert told["method"]["type"] == "supervised"
+    assert told["method"]["supervised"]["hyperparameters"]["n_epochs"] == 3
+    rows = service.files[told["training_file"]]
+    assert [message["role"] for message in rows[1]["messages"]] == ["developer", "user", "assistant"]
+    assert rows[1]["messages"][-1]["content"] == "1"
+    assert set(rows[1]) == {"messages", "tools"}
+    assert told.get("validation_file") is None
+    assert not Gateway.objects.exists()
+
+
+def test_known_end_of_a_base_model_is_told_before_the_launch(client_of, member, baseline):
+    from django.urls import reverse
+
+    page = client_of(member).get(
+        reverse("jobs:job-estimate", args=[member.team.slug])
+        + f"?baseline={baseline.public_id}&backend=openai&seed=0&n_epochs=1"
+    )
+    assert "11 December 2026" in page.content.decode()
+
+
 def test_hosted_job_whose_service_calls_the_gateway_shows_rollouts_with_credit(
     launch, service, baseline, live_server, settings
 ):

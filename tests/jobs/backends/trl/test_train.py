@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +134,31 @@ def test_cancel_is_quick_and_keeps_what_was_complete(tmp_path):
     assert closing["rollouts"] == len(runs.lineage(run)) == closing["train_steps"] * 64
     assert runs.train(run) == 0  # a cancelled run stays cancelled
     assert runs.events(run)[-1] == closing
+
+
+def test_adapter_is_trained_published_and_trained_further(tmp_path):
+    """A LoRA checkpoint is a model like any other: a server loads it merged, and a job may start from it."""
+    from jobs.backends.base import Run
+    from jobs.backends.trl.backend import TrlBackend
+    from jobs.rollouts.policies.hf_chat import load_chat
+
+    small = {"max_steps": 1, "eval_interval": 1, "max_eval_items": 1}
+    first = runs.make_run(tmp_path / "first", lora={"r": 4}, **small)
+    assert runs.train(first) == 0, (first / "trainer.log").read_text()[-3000:]
+    kept = runs.of_type(first, "checkpoint")[-1]["path"]
+    published = TrlBackend().export(Run("first", run_dir=str(first)), kept, tmp_path / "published")
+    assert (published / "adapter_config.json").is_file()
+    assert not (published / "config.json").exists()
+    assert TrlBackend().validate({"base_model": str(published)}) == []
+    names = [name for name, _ in load_chat(published).model.named_parameters()]
+    assert not any("lora" in name for name in names), "merged"
+
+    second = runs.make_run(tmp_path / "second", **small)
+    spec = json.loads((second / "spec.json").read_text())
+    (second / "spec.json").write_text(json.dumps({**spec, "base_model": str(published)}))
+    assert runs.train(second) == 0, (second / "trainer.log").read_text()[-3000:]
+    whole = Path(runs.of_type(second, "checkpoint")[-1]["path"])
+    assert (whole / "model.safetensors").is_file()
 
 
 def test_run_whose_supervisor_is_gone_pauses(tmp_path):

@@ -1,0 +1,110 @@
+"""Launch files: what they say, that the programs they name read them, and a rehearsal with two real processes."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from jobs.backends.trl.launch_files import LaunchError, Machines, extras_of, launch_files
+
+PLAN = {"batch_size": 8, "group_size": 8}
+
+
+def files_of(**machines):
+    return launch_files(Machines(**machines), base_model="/models/base", plan=PLAN)
+
+
+def test_files_of_one_gpu_node():
+    files = files_of(gpus=8)
+    assert set(files) == {"accelerate.yaml", "node.sh", "train.sh", "README.md"}
+    config = yaml.safe_load(files["accelerate.yaml"])
+    assert (config["distributed_type"], config["num_machines"], config["num_processes"]) == ("MULTI_GPU", 1, 8)
+    assert "STUDIO_TRAINER_COMMAND" in files["README.md"]
+
+
+def test_files_of_many_nodes_name_rank_and_head_and_come_with_slurm():
+    files = files_of(nodes=2, gpus=4)
+    config = yaml.safe_load(files["accelerate.yaml"])
+    assert (config["num_machines"], config["num_processes"]) == (2, 8)
+    assert '--machine_rank "$NODE_RANK" --main_process_ip "$HEAD"' in files["node.sh"]
+    assert "srun --nodes=2" in files["train.sh"]
+    assert "#SBATCH --gpus-per-node=4" in files["job.sbatch"]
+
+
+def test_files_with_a_vllm_server_keep_one_gpu_for_training():
+    files = files_of(gpus=4, vllm="server")
+    assert yaml.safe_load(files["accelerate.yaml"])["num_processes"] == 1
+    assert "CUDA_VISIBLE_DEVICES=1,2,3" in files["vllm.sh"]
+    assert "--tensor_parallel_size 3" in files["vllm.sh"]
+    assert "CUDA_VISIBLE_DEVICES=0" in files["node.sh"]
+    assert json.dumps(extras_of(Machines(gpus=4, vllm="server"))) in files["README.md"]
+
+
+@pytest.mark.parametrize(
+    "machines, words",
+    [
+        ({"gpus": 0}, "at least one"),
+        ({"gpus": 7}, "64 rollouts a train step do not divide by 7"),
+        ({"gpus": 1, "vllm": "server"}, "a GPU of its own"),
+        ({"nodes": 2, "vllm": "colocate"}, "one node"),
+        ({"shard": "zero3"}, "shard one of"),
+    ],
+)
+def test_machines_that_cannot_train_the_plan_are_refused(machines, words):
+    with pytest.raises(LaunchError, match=words):
+        files_of(**machines)
+
+
+@pytest.mark.parametrize(
+    "machines", [{"gpus": 8}, {"nodes": 2, "gpus": 4, "shard": "zero2"}, {"gpus": 4, "vllm": "server"}]
+)
+def test_scripts_are_shell(machines, tmp_path):
+    for name, text in files_of(**machines).items():
+        if text.startswith("#!"):
+            (tmp_path / name).write_text(text)
+            subprocess.run(["bash", "-n", str(tmp_path / name)], check=True)
+
+
+@pytest.mark.training
+@pytest.mark.parametrize(
+    "machines", [{"gpus": 8}, {"nodes": 2, "gpus": 4, "shard": "zero2"}, {"gpus": 4, "vllm": "server"}]
+)
+def test_accelerate_and_trl_read_what_the_files_tell_them(machines, tmp_path):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+    from trl.scripts.vllm_serve import make_parser
+
+    files = files_of(**machines)
+    (tmp_path / "accelerate.yaml").write_text(files["accelerate.yaml"])
+    config = load_config_from_file(str(tmp_path / "accelerate.yaml"))
+    assert config.num_processes == Machines(**machines).processes
+    command = shlex.split(files["node.sh"].splitlines()[-1].replace("$NODE_RANK", "0"))
+    read = launch_command_parser().parse_args(command[command.index("--config_file") :])
+    assert read.training_script.endswith("train.py")
+    if "vllm.sh" in files:
+        told = shlex.split(files["vllm.sh"].splitlines()[-1])
+        [served] = make_parser().parse_args_into_dataclasses(told[told.index("vllm-serve") + 1 :])
+        assert (served.model, served.tensor_parallel_size) == ("/models/base", 3)
+
+
+@pytest.mark.training
+def test_rehearsal_of_two_processes_says_what_would_run(tmp_path):
+    from tests.jobs.backends.trl import runs
+
+    run = runs.make_run(tmp_path / "run", max_steps=2)
+    machines = Machines(gpus=2, cpu=True, python=sys.executable)
+    for name, text in launch_files(machines, base_model="x", plan={"batch_size": 2, "group_size": 4}).items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "STUDIO_DRY_RUN": "1"}
+    done = subprocess.run(
+        [tmp_path / "train.sh", run], env=env, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    assert (told["processes"], told["rollouts_per_process"], told["device"]) == (2, 4, "cpu:0")
+    assert not (run / "journal.jsonl").exists(), "a rehearsal writes nothing"

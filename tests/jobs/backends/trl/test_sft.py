@@ -1,0 +1,85 @@
+"""The supervised warm start, trained for real on a few demonstrations."""
+
+import json
+
+import pytest
+
+from rftstudio.demo import world
+from tests.jobs.backends.trl import runs
+
+pytestmark = pytest.mark.training
+
+
+def demonstration(row: dict) -> list[dict]:
+    """What a faultless clerk does with one of the example's items."""
+    turns = []
+    for n, call in enumerate(row["reference_calls"]):
+        name, arguments = call["name"], call["arguments"]
+        result = row["schedule"][arguments["good"]] if name == "lookup" else str(arguments["a"] * arguments["b"])
+        function = {"name": name, "arguments": json.dumps(arguments, separators=(",", ":"))}
+        turns.append(
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": f"c{n}", "type": "function", "function": function}],
+            }
+        )
+        turns.append({"role": "tool", "tool_call_id": f"c{n}", "content": result})
+    return [*turns, {"role": "assistant", "content": row["reference_answer"]}]
+
+
+def make_run(folder, **plan):
+    run = runs.make_run(folder, **{"max_steps": 6, "batch_size": 8, "eval_interval": 3, "learning_rate": 1e-3, **plan})
+    spec = json.loads((run / "spec.json").read_text())
+    (run / "spec.json").write_text(json.dumps({**spec, "method": "supervised"}))
+    rows = [row for row in world.items_make() if row["split"] == "train"][:24]
+    lines = [json.dumps({"key": row["id"], "item": row, "turns": demonstration(row)}) for row in rows]
+    (run / "train.jsonl").write_text("\n".join(lines) + "\n")
+    return run
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    run = make_run(tmp_path_factory.mktemp("sft") / "run")
+    assert runs.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
+    return run
+
+
+def test_warm_start_learns_its_demonstrations_and_validates_with_real_rollouts(whole):
+    steps = [event["metrics"] for event in runs.of_type(whole, "step")]
+    assert steps[-1]["loss"] < steps[0]["loss"] / 2
+    assert [step["train_mean_reward"] for step in steps] == [None] * 6
+    told = runs.of_type(whole, "rollout")
+    assert [(event["phase"], event["step"]) for event in told] == [("validation", 3)] * 3 + [("validation", 6)] * 3
+    assert runs.of_type(whole, "checkpoint")[-1]["validation_reward"] is not None
+    closing = runs.events(whole)[-1]
+    assert (closing["status"], closing["train_steps"], closing["rollouts"]) == ("succeeded", 6, 0)
+
+
+def test_paused_warm_start_goes_on_with_the_same_weights(whole, tmp_path):
+    run = make_run(tmp_path / "run")
+    process = runs.start(run)
+    runs.wait_for(run, process, "step", 1)
+    (run / "control").write_text("pause")
+    assert process.wait(timeout=120) == 0
+    assert runs.events(run)[-1]["status"] == "paused"
+    (run / "control").write_text("")
+    assert runs.train(run) == 0
+    assert runs.of_type(run, "started")[1]["from_step"] < 6
+    assert runs.last_digest(run) == runs.last_digest(whole)
+
+
+def test_tokens_learnt_are_those_the_policy_would_write(whole):
+    from jobs.rollouts.policies.hf_chat import load_chat
+
+    chat = load_chat(runs.BASE_MODEL)
+    row = next(row for row in world.items_make() if row["kind"] == "duty")
+    messages, turn = [{"role": "user", "content": "How much?"}], demonstration(row)[0]
+    ids = chat.reply_ids(messages, turn, [])
+    assert ids[-1] in chat.eos_ids
+    assert not any(token in chat.eos_ids for token in ids[:-1])
+    text = chat.tokenizer.decode(ids)
+    assert turn["tool_calls"][0]["function"]["arguments"] in text
+    with_turn = chat.prompt_ids([*messages, turn, demonstration(row)[1]], [])
+    rebuilt = chat.prompt_ids(messages, []) + ids + chat.continuation_ids([demonstration(row)[1]])
+    assert rebuilt == with_turn
