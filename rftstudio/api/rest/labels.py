@@ -211,19 +211,29 @@ class TaskList(Endpoint):
         return self.shown(made, LabelTaskWire, status=201)
 
 
+class TaskImportedWire(LabelTaskWire):
+    left_out = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Answers that no field can hold, counted by their type."
+    )
+
+    example = {**LabelTaskWire.example, "left_out": {}}
+
+
 class TaskImport(Endpoint):
     @describe(
         "label_task_import", "Import a Label Studio export", right=Permission.DATASET_EDIT, takes=StudioExport,
-        answers=LabelTaskWire, status=201,
+        answers=TaskImportedWire, status=201,
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         import orjson
 
         wanted = self.values(StudioExport)
-        made = exchange.label_studio_import(
+        made, left_out = exchange.label_studio_import(
             actor=self.actor, name=wanted["name"], content=orjson.dumps(wanted["tasks"])
         )  # fmt: skip
-        return self.shown(made, LabelTaskWire, status=201)
+        answer = self.shown(made, LabelTaskWire, status=201)
+        answer.data["left_out"] = left_out
+        return answer
 
 
 class OfTask(Endpoint):
