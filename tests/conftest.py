@@ -16,11 +16,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Browser tests go last: Playwright keeps an event loop running in this thread, and no test after it could start one."""
     items.sort(key=lambda item: "browser" in item.path.parts)
     if os.environ.get("STUDIO_TEST_ONLY") == "database":
-        # The PostgreSQL lane: what asks no database cannot differ there.
+        # The PostgreSQL lane: what asks no database cannot differ there, nor what is about roles or processes.
         items[:] = [item for item in items if _asks_database(item)]
 
 
 def _asks_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("any_database"):
+        return False
     names = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or bool(
         names & {"db", "transactional_db", "django_db_setup"}

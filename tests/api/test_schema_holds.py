@@ -25,6 +25,8 @@ from tests.api.rest.worlds import parameters
 from tests.conftest import actor_in
 from tests.rights.world import world_of
 
+pytestmark = pytest.mark.any_database
+
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 #: Of each operation and way; with all operations this is half a minute.
 EXAMPLES = 2

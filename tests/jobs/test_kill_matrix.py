@@ -25,7 +25,7 @@ from rftstudio.ops import processes
 from rftstudio.usage.models import Unit, UsageRecord
 from tests.jobs.conftest import trainer_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 STATES = ("validating", "queued", "running", "pausing", "finishing")
 PLAN = {"max_steps": 3, "batch_size": 2, "group_size": 2, "eval_interval": 2, "eval_samples": 1, "max_eval_items": 2}
 

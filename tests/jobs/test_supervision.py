@@ -22,7 +22,7 @@ from rftstudio.ops import processes
 from rftstudio.usage.models import UsageRecord
 from tests.jobs.conftest import SMALL, look_until, trainer_of
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from tests.factories.teams import TeamFactory
 from tests.rights.api_rules import API_RULES
 from tests.rights.world import world_of
 
+pytestmark = pytest.mark.any_database
+
 METHODS = ("get", "post", "put", "patch", "delete")
 COMMON = {"zero", "entry", "method"}
 #: The task of the world names the people who label it, and a key is none of them.

@@ -101,6 +101,7 @@ def test_each_role_may_do_what_its_rights_say(name, ask):
                 assert status == 403, where
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", TEAM_RULES)
 def test_strangers_find_nothing_and_visitors_are_asked_to_log_in(name, ask):
     rule = TEAM_RULES[name]
@@ -116,6 +117,7 @@ def test_strangers_find_nothing_and_visitors_are_asked_to_log_in(name, ask):
 OTHER_RULES = {name: rule for name, rule in RULES.items() if isinstance(rule, OtherRule)}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", OTHER_RULES)
 def test_addresses_outside_teams(name, matrix, db):
     rule = OTHER_RULES[name]
