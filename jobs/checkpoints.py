@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 from django.db import transaction
+from django.urls import reverse
 from django.utils import timezone
 
 from jobs import hosted
@@ -27,8 +28,11 @@ from rftstudio.core.errors import Conflict, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
+from rftstudio.usage.services import notice_once
 
 MOST_DAYS = 3650
+#: So long before it goes, owners are told of a checkpoint.
+WARNING = timedelta(days=3)
 CHUNK = 1_000_000
 
 
@@ -218,6 +222,24 @@ def checkpoint_expiry_set(*, actor: Actor, checkpoint: Checkpoint, days: int | N
     checkpoint.save(update_fields=["expires_at"])
     audit(actor, "checkpoint.expiry_set", checkpoint, days=days)
     return checkpoint
+
+
+def checkpoints_warn() -> int:
+    """Tell owners, once for each date, which checkpoints go within three days and which page keeps them."""
+    now = timezone.now()
+    soon = Checkpoint.objects.filter(expires_at__gt=now, expires_at__lte=now + WARNING, is_deleted=False, model=None)
+    told = 0
+    for checkpoint in soon.select_related("job__team").order_by("id")[:200]:
+        job = checkpoint.job
+        told += notice_once(
+            key=f"checkpoint-expiry/{checkpoint.public_id}/{checkpoint.expires_at:%Y-%m-%d}",
+            team=job.team,
+            title=f"A checkpoint of {job.name or f'job {job.number}'} is deleted on {checkpoint.expires_at:%d %B %Y}",
+            text=f"The checkpoint of train step {checkpoint.step_number} expires then. To keep it, change its date on the "
+            "job's page, download it, or publish it as a model.",
+            url=reverse("jobs:job-detail", args=[job.team.slug, job.public_id]),
+        )
+    return told
 
 
 def checkpoints_expire() -> int:

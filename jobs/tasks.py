@@ -42,5 +42,6 @@ def job_credit(job_id: int) -> None:
 def storage_charge() -> None:
     from jobs import checkpoints, storage
 
+    checkpoints.checkpoints_warn()
     checkpoints.checkpoints_expire()  # what has expired is not booked
     storage.storage_charge()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from jobs import checkpoints, playground
 from jobs.agents.models import AgentVersion, ModelEndpoint
-from jobs.checkpoints import checkpoints_expire
+from jobs.checkpoints import checkpoints_expire, checkpoints_warn
 from jobs.models import Checkpoint, Job
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.services import (
@@ -23,6 +23,7 @@ from jobs.services import (
 )
 from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.teams.models import AuditEvent
+from rftstudio.usage.models import Notice
 from tests.factories.studio import rollouts_end
 
 
@@ -125,6 +126,18 @@ def test_checkpoint_that_something_needs_is_not_deleted(member, job, make):
     Job.objects.update(base_model=Checkpoint.objects.get().model)
     with pytest.raises(Conflict, match="Job 1 started from"):
         checkpoint_delete(actor=member, checkpoint=one)
+
+
+def test_owners_are_told_once_before_a_checkpoint_goes(job, make):
+    soon, later = make(1), make(2)
+    Checkpoint.objects.filter(pk=soon.pk).update(expires_at=timezone.now() + timedelta(days=2))
+    Checkpoint.objects.filter(pk=later.pk).update(expires_at=timezone.now() + timedelta(days=4))
+    assert checkpoints_warn() == 1
+    assert checkpoints_warn() == 0
+    notice = Notice.objects.get()
+    assert notice.team == job.team
+    assert "train step 1 expires" in notice.text
+    assert job.public_id in notice.url
 
 
 def test_expired_checkpoint_goes_unless_it_is_served(member, job, make):
