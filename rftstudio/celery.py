@@ -39,6 +39,7 @@ app.conf.beat_schedule = {
 app.conf.task_routes = {
     "jobs.tasks.storage_charge": {"queue": "default"},
     "jobs.tasks.job_credit": {"queue": "rollouts"},  # takes seconds of work, so it stays out of the way of job_sync
+    "jobs.attribution.tasks.knowledge_read": {"queue": "rollouts"},  # may load a model
     "jobs.rollouts.tasks.*": {"queue": "rollouts"},
     "jobs.tasks.*": {"queue": "training"},
 }

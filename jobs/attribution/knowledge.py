@@ -2,6 +2,7 @@
 the steps; `information_gain` makes credit of it. One forward pass a step, nothing is generated."""
 
 import json
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,16 @@ from rftstudio.core.errors import UpstreamUnavailable, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
-from rftstudio.usage.models import Unit
-from rftstudio.usage.services import Usage, usage_record_many
+from rftstudio.usage.models import Reservation, Unit
+from rftstudio.usage.services import Usage, reservation_hold, reservation_settle, usage_record_many
 
 #: Fields of an item that hold a reference answer, the usual name first.
 REFERENCES = ("reference_answer", "answer", "reference", "target", "ground_truth")
 MOST_STEPS, MOST_LETTERS = 200, 4_000
 SECONDS = 300.0
+#: In a rollout's `extra`: since when a worker is asked, and why the last one had no answer.
+ASKED, ERROR = "knowledge_asked", "knowledge_error"
+FORGOTTEN = timedelta(minutes=15)
 
 
 def reference_of(rollout: Rollout) -> str:
@@ -52,12 +56,53 @@ def why_not(rollout: Rollout, graded_siblings: int) -> str:
     )
 
 
-def knowledge_read(*, actor: Actor, rollout: Rollout) -> int:
-    """Ask the policy now and store its log-probabilities with the steps; returns after how many."""
+def source_of(rollout: Rollout) -> str:
+    return f"knowledge-{rollout.public_id}"
+
+
+def is_running(rollout: Rollout) -> bool:
+    """Whether a worker was asked and may still answer. One that died is forgotten after a while, and can be asked again."""
+    asked = rollout.extra.get(ASKED)
+    return bool(asked) and timezone.now() - datetime.fromisoformat(asked) < FORGOTTEN
+
+
+@transaction.atomic
+def knowledge_ask(*, actor: Actor, rollout: Rollout) -> None:
+    """Have a worker read the policy: loading weights takes longer than a page may."""
+    from jobs.attribution import tasks
+
     check_can(actor, Permission.EVALUATION_RUN, team=rollout.team)
     graded = Rollout.objects.filter(batch=rollout.batch_id, group_key=rollout.group_key, reward__isnull=False)
     if reason := why_not(rollout, graded.exclude(pk=rollout.pk).count()):
         raise UserError(reason, where="rollout")
+    reservation_hold(
+        actor=actor, source=source_of(rollout), kind=Reservation.Kind.EVALUATION, label="Gain in knowledge", amount=None
+    )
+    _note(rollout, {ASKED: timezone.now().isoformat()})
+    audit(actor, "rollout.knowledge_asked", rollout)
+    tasks.knowledge_read.delay_on_commit(rollout.pk)
+
+
+def _note(rollout: Rollout, found: dict[str, Any]) -> None:
+    extra = {key: value for key, value in rollout.extra.items() if key not in (ASKED, ERROR)} | found
+    Rollout.objects.filter(pk=rollout.pk).update(extra=extra)
+
+
+def knowledge_read(*, rollout_id: int) -> int:
+    """Ask the policy, and store its log-probabilities with the steps or why there are none; returns after how many."""
+    rollout = Rollout.objects.select_related("team", "item", "batch__model", "batch__agent_version").get(pk=rollout_id)
+    if ASKED not in rollout.extra:
+        return 0
+    try:
+        return _read(rollout)
+    except (UserError, UpstreamUnavailable) as exc:
+        _note(rollout, {ERROR: str(exc)[:500]})
+        return 0
+    finally:
+        reservation_settle(team=rollout.team, source=source_of(rollout))
+
+
+def _read(rollout: Rollout) -> int:
     version, item = rollout.batch.agent_version, rollout.item
     trajectory = stored_trajectory(rollout)
     opening = opening_messages(item.data, version.system_prompt)
@@ -72,14 +117,13 @@ def knowledge_read(*, actor: Actor, rollout: Rollout) -> int:
     with transaction.atomic():
         for index, value in enumerate(values[1:]):
             Step.objects.filter(rollout=rollout, index=index).update(reference_logprob=value)
-        Rollout.objects.filter(pk=rollout.pk).update(extra={**rollout.extra, "reference_logprob": values[0]})
+        _note(rollout, {"reference_logprob": values[0]})
         RolloutCredit.objects.filter(rollout=rollout, method=KEY).delete()
         usage = Usage(
-            f"knowledge-{rollout.public_id}:{timezone.now().isoformat()}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
-            answer["tokens"], timezone.now(), rollout.batch.source,
+            f"{source_of(rollout)}:{timezone.now().isoformat()}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
+            answer["tokens"], timezone.now(), source_of(rollout),
         )  # fmt: skip
         usage_record_many(team=rollout.team, usages=[usage] if answer["tokens"] else [])
-        audit(actor, "rollout.knowledge_read", rollout, steps=len(values))
     return sum(value is not None for value in values)
 
 

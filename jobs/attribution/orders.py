@@ -66,7 +66,10 @@ def _knowledge(reading: Reading, graded: int, may: bool, is_there: bool) -> dict
         return {"note": ""}
     if reason := knowledge.why_not(reading.rollout, graded):
         return {"note": reason}
-    return {"note": "ask the policy above", "can_read": True} if may else {"note": _ASK}
+    if knowledge.is_running(reading.rollout):
+        return {"note": "the policy is being read", "is_running": True}
+    note = reading.rollout.extra.get(knowledge.ERROR, "")
+    return {"note": note or "ask the policy above", "can_read": True} if may else {"note": note or _ASK}
 
 
 def _price(usd: Decimal | None) -> str:

@@ -11,6 +11,14 @@ def judge_run(rollout_id: int) -> None:
     judge.judge_run(rollout_id=rollout_id)
 
 
+@shared_task(acks_late=True)
+def knowledge_read(rollout_id: int) -> None:
+    """Read a policy's log-probabilities; one that nobody asked for, or was read already, is left alone."""
+    from jobs.attribution import knowledge
+
+    knowledge.knowledge_read(rollout_id=rollout_id)
+
+
 @shared_task
 def credit_sweep() -> None:
     """End re-runs that are done or out of money, and wake judges whose worker died."""

@@ -241,7 +241,8 @@ def judge_start(request: TeamRequest, public_id: str) -> HttpResponse:
 def knowledge_read(request: TeamRequest, public_id: str) -> HttpResponse:
     """Read off the policy how likely it found the reference answer after each step."""
     reading = rollout_reading(team=request.actor.team, public_id=public_id)
-    knowledge.knowledge_read(actor=request.actor, rollout=reading.rollout)
+    knowledge.knowledge_ask(actor=request.actor, rollout=reading.rollout)
+    messages.success(request, "The policy is being read; reload in a moment.")
     url = reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id])
     return redirect_to(request, f"{url}?credit=information_gain")
 

@@ -6,6 +6,7 @@ import math
 import pytest
 from django.core.management import call_command
 
+from jobs.agents.models import ModelEndpoint
 from jobs.attribution import knowledge
 from jobs.attribution.methods.registry import compute
 from jobs.attribution.models import RolloutCredit
@@ -13,8 +14,9 @@ from jobs.attribution.services import attribution_compute
 from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.imports.service import rollouts_import
 from jobs.rollouts.models import Rollout
-from rftstudio.core.errors import UserError
-from tests.factories.rollouts import RolloutBatchFactory, customs_group
+from rftstudio.core.errors import UpstreamUnavailable, UserError
+from tests.factories.rollouts import LOOK, RolloutBatchFactory, customs_group, steps_for
+from tests.factories.studio import ready_baseline_of
 
 
 def rollout(name, reward, logprobs, before):
@@ -80,4 +82,46 @@ def test_command_credits_a_file_and_says_why_not(tmp_path, capsys):
 def test_policy_that_studio_does_not_serve_cannot_be_read(team, member):
     made = customs_group(RolloutBatchFactory(team=team))[0]
     with pytest.raises(UserError, match="not served by Studio"):
-        knowledge.knowledge_read(actor=member, rollout=Rollout.objects.get(pk=made.pk))
+        knowledge.knowledge_ask(actor=member, rollout=Rollout.objects.get(pk=made.pk))
+
+
+@pytest.fixture
+def readable(member):
+    """A graded rollout of a policy on this machine, whose item has a reference."""
+    baseline = ready_baseline_of(member, rewards=(1.0, 0.0), samples=2, n_train=4, n_test=2)
+    ModelEndpoint.objects.filter(pk=baseline.model_id).update(kind=ModelEndpoint.Kind.LOCAL)
+    rollout = baseline.batch.rollouts.filter(reward__isnull=False).order_by("id").first()
+    steps_for(rollout, [[LOOK], "120"])
+    Rollout.objects.filter(pk=rollout.pk).update(n_steps=2)
+    return Rollout.objects.get(pk=rollout.pk)
+
+
+@pytest.mark.django_db
+def test_policy_is_asked_by_a_worker_and_its_answer_is_stored_once(member, readable, monkeypatch):
+    asked = []
+    answer = {"logprobs": [math.log(0.25), math.log(0.5)], "tokens": 40}
+    monkeypatch.setattr(knowledge, "_ask", lambda rollout, body: asked.append(body) or answer)
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    assert knowledge.is_running(Rollout.objects.get(pk=readable.pk))
+    assert knowledge.knowledge_read(rollout_id=readable.pk) == 2
+    assert knowledge.knowledge_read(rollout_id=readable.pk) == 0  # the same message again
+    assert len(asked) == 1
+    assert asked[0]["text"] == knowledge.reference_of(readable) != ""
+    assert len(asked[0]["conversations"]) == 2
+    rollout = Rollout.objects.get(pk=readable.pk)
+    assert rollout.extra["reference_logprob"] == math.log(0.25)
+    assert rollout.steps.get(index=0).reference_logprob == math.log(0.5)
+    assert not knowledge.is_running(rollout)
+
+
+@pytest.mark.django_db
+def test_policy_that_does_not_answer_leaves_the_reason(member, readable, monkeypatch):
+    def refuse(rollout, body):
+        raise UpstreamUnavailable("The model server did not start.")
+
+    monkeypatch.setattr(knowledge, "_ask", refuse)
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    assert knowledge.knowledge_read(rollout_id=readable.pk) == 0
+    rollout = Rollout.objects.get(pk=readable.pk)
+    assert "did not start" in rollout.extra[knowledge.ERROR]
+    assert not knowledge.is_running(rollout)
