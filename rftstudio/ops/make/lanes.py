@@ -30,7 +30,7 @@ LANES: dict[str, tuple[str, list[str]]] = {
         "real servers and processes, production settings",
         [*PYTEST, "-m", "services and not training", "--durations=5"],
     ),
-    "browser": ("Chromium", [*PYTEST, "-m", "browser and not training"]),
+    "browser": ("Chromium", [*PYTEST, "tests/browser", "-m", "browser and not training"]),
     "training": ("TRL, really trained", [*PYTEST, "-m", "training", "--durations=5"]),
 }
 
@@ -67,7 +67,9 @@ def run(name: str) -> tuple[str, int, float]:
 
 def env_of(name: str) -> dict[str, str]:
     only = {"STUDIO_TEST_ONLY": "database"} if name == "postgres" else {}
-    return {**os.environ, "PYTHONFAULTHANDLER": "1", **only}
+    # Tests start many processes; without kept bytecode each would compile all of Studio again.
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONFAULTHANDLER": "1", **only}
 
 
 class Beside:
