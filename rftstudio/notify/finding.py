@@ -9,6 +9,7 @@ from django.utils import timezone
 from jobs.evaluations.models import Evaluation
 from jobs.models import Checkpoint, Job
 from rftstudio.notify.models import Event, EventType, Webhook
+from rftstudio.orders.models import JobOrder
 from rftstudio.usage.models import Approval
 
 #: How far back a look goes: a machine that was off for a week-end misses nothing.
@@ -18,6 +19,8 @@ _JOBS = {
     Job.Status.FAILED: EventType.JOB_FAILED,
     Job.Status.CANCELLED: EventType.JOB_CANCELLED,
 }
+#: Jobs asked for through the REST door that ended before there was one.
+_ORDERS = {JobOrder.Stage.FAILED: EventType.JOB_FAILED, JobOrder.Stage.CANCELLED: EventType.JOB_CANCELLED}
 _EVALUATIONS = {
     Evaluation.Status.SUCCEEDED: EventType.EVALUATION_SUCCEEDED,
     Evaluation.Status.FAILED: EventType.EVALUATION_FAILED,
@@ -51,6 +54,9 @@ def _all(since: datetime) -> Iterator[Event]:
         "team", "number", "status", "public_id", "finished_at"
     ):
         yield _event(team, _JOBS[status], public_id, at, f"Job {number} {status}", "")
+    never = JobOrder.objects.filter(stage__in=_ORDERS, finished_at__gte=since)
+    for team, stage, public_id, at in never.values_list("team", "stage", "public_id", "finished_at"):
+        yield _event(team, _ORDERS[stage], public_id, at, f"{public_id} {stage} before it could start", "")
     for job in Job.objects.filter(status=Job.Status.PAUSED, created_at__gte=timezone.now() - timedelta(days=90)):
         # Each resumption goes through the queue, so the moment it was queued tells one pause from the next.
         mark = job.queued_at.isoformat() if job.queued_at else ""

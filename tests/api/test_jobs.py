@@ -14,6 +14,7 @@ from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, Tool
 from jobs.evaluations.models import Evaluation
 from jobs.models import Job
+from rftstudio.notify.finding import events_find
 from rftstudio.orders import services as orders
 from rftstudio.orders.models import JobOrder, ModelAlias
 from rftstudio.teams.models import ApiKey, AuditEvent
@@ -158,6 +159,14 @@ def test_list_asks_as_many_queries_for_twenty_as_for_ten(ai, member, django_asse
         Job.objects.create(team=member.team, number=n + 1, baseline=base, base_model=base.model)
     with django_assert_max_num_queries(6):  # key, its last use, its requests of this minute, jobs, orders, their usage
         assert len(ai.fine_tuning.jobs.list(limit=20).data) == 20
+
+
+def test_job_that_fails_before_it_starts_is_told_to_webhooks(ai, asked, upload, settings):
+    settings.EMAIL_HOST = "mail.example.com"  # somebody listens
+    made = ai.fine_tuning.jobs.create(**{**asked, "training_file": upload(rows_of(3))})
+    bring_to_launch(made.id)
+    assert [(event.type, event.object_id) for event in events_find()] == [("fine_tuning.job.failed", made.id)]
+    assert events_find() == []
 
 
 # -- what fails later, in the job -------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """A running Studio that really trains, driven by the programs of the migration page: rows, job, events, tuned model."""
 
+import asyncio
 import json
+import os
 import signal
 
 import pytest
+from openai import AsyncOpenAI
 
 from rftstudio.demo import world
 from tests.contracts import programs
@@ -64,6 +67,21 @@ def in_time():
     signal.alarm(0)
 
 
+async def ask_again(job, row: dict) -> None:
+    """The same job and its model through the asynchronous client."""
+    async with AsyncOpenAI(base_url=os.environ["STUDIO_URL"] + "/v1", api_key=os.environ["STUDIO_KEY"]) as client:
+        files = [file.id async for file in client.files.list()]
+        assert job.training_file in files
+        found = await client.fine_tuning.jobs.retrieve(job.id)
+        assert found.fine_tuned_model == job.fine_tuned_model
+        events = [event.message async for event in client.fine_tuning.jobs.list_events(job.id, limit=2)]
+        assert len(set(events)) > 2, "more than one page"
+        kept = [one async for one in client.fine_tuning.jobs.checkpoints.list(job.id)]
+        for model in (job.fine_tuned_model, kept[0].fine_tuned_model_checkpoint):
+            said = await client.chat.completions.create(model=model, messages=row["messages"], tools=row["tools"])
+            assert said.usage.completion_tokens > 0
+
+
 def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_path, monkeypatch, capsys):
     items = list(map(row, world.items_make(splits={"train": 12, "validation": 10})))
     for name, chosen in (("train", items[:12]), ("valid", items[12:])):
@@ -78,6 +96,7 @@ def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_pa
         ):
             monkeypatch.setenv(name, value)
         space = programs.run(list(programs.programs()))
+        asyncio.run(ask_again(space["job"], space["row"]))
         assert tools.calls, "the tools were really called"
     printed = capsys.readouterr().out
     assert "Step 3/3, train mean reward=" in printed

@@ -1,4 +1,4 @@
-"""What the addresses of /api name, by the first part of the address: ids of one team's things."""
+"""What the addresses of /api and /v1 name, by the first part of the address: ids of one team's things."""
 
 #: First part of an address → the thing of the world that its first parameter names.
 NAMES = {
@@ -9,13 +9,22 @@ NAMES = {
     "keys": "key", "ledger": "line", "approvals": "approval", "credit-methods": "method", "webhooks": "webhook",
     "webhook-deliveries": "delivery", "sinks": "sink",
 }  # fmt: skip
+#: The same for /v1, where each parameter has a name of its own.
+V1_NAMES = {
+    "files": {"public_id": "file"},
+    "fine_tuning": {"public_id": "job"},
+    "evals": {"wanted": "eval", "run": "eval_run", "item": "eval_item"},
+    "models": {"name": "model_name"},
+}
 #: Further parameters.
 OTHERS = {"position": 0, "index": 0, "call": 0, "problem_id": "problem"}
 
 
 def parameters(path: str, names: list[str], world: dict[str, object]) -> dict[str, object]:
-    """Values for the parameters of an address below /api."""
+    """Values for the parameters of an address below /api or /v1."""
     part = path.split("/")[2]
+    if path.startswith("/v1/"):
+        return {name: world[V1_NAMES[part][name]] for name in names}
     found = {}
     for place, name in enumerate(names):
         if name == "other" or place == 0:
