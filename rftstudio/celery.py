@@ -50,6 +50,13 @@ def _keep_our_logging(**kwargs) -> None:
     """Having a receiver is what tells Celery to leave the logging that Django has set up."""
 
 
+@signals.worker_init.connect
+def _follow_supervisor(**kwargs) -> None:
+    from rftstudio.ops.processes import follow_supervisor
+
+    follow_supervisor()
+
+
 @signals.before_task_publish.connect
 def _carry_request_id(headers: dict | None = None, **kwargs) -> None:
     """The request that queued a task is named in the task's log lines."""

@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -122,6 +123,23 @@ def supervisor_is_gone() -> bool:
     """True when the environment names a supervisor that no longer runs."""
     pid, ticks = os.environ.get(SUPERVISOR_PID, ""), os.environ.get(SUPERVISOR_TICKS, "")
     return bool(pid) and str(_start_ticks(int(pid))) != ticks
+
+
+def follow_supervisor(*, look: float = 1.0, grace: float = 10.0) -> None:
+    """End this program's whole session when its supervisor is gone and the signal that says so was lost.
+
+    For programs that put their signal handlers in before they can obey them, as Celery's worker does while it boots.
+    """
+    if not os.environ.get(SUPERVISOR_PID) or os.getpgrp() != os.getpid():
+        return
+
+    def watch() -> None:
+        while not supervisor_is_gone():
+            time.sleep(look)
+        time.sleep(grace)
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="follow-supervisor", daemon=True).start()
 
 
 def pid_file_write(path: Path, identity: Mapping) -> None:

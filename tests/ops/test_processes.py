@@ -1,6 +1,7 @@
 """Real processes, each living for a moment."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -116,3 +117,24 @@ def test_supervisor_is_gone_only_when_one_is_named_and_dead(monkeypatch):
     assert not processes.supervisor_is_gone()
     monkeypatch.setenv(processes.SUPERVISOR_TICKS, "1")
     assert processes.supervisor_is_gone()
+
+
+def test_program_that_lost_the_signal_follows_its_supervisor_all_the_same():
+    supervisor = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(300)"])
+    who = processes.process_identity(supervisor.pid)
+    env = {**os.environ, processes.SUPERVISOR_PID: str(who["pid"]), processes.SUPERVISOR_TICKS: str(who["start_ticks"])}
+    script = (
+        "import signal, time; from rftstudio.ops import processes; signal.signal(signal.SIGQUIT, signal.SIG_IGN); "
+        "processes.follow_supervisor(look=0.05, grace=0.05); print('up', flush=True); time.sleep(300)"
+    )
+    program = subprocess.Popen([sys.executable, "-c", script], env=env, start_new_session=True, stdout=subprocess.PIPE)
+    try:
+        assert program.stdout.readline() == b"up\n"
+        assert program.poll() is None
+        supervisor.kill()
+        supervisor.wait()
+        assert program.wait(timeout=30) == -signal.SIGKILL
+    finally:
+        for one in (supervisor, program):
+            one.kill()
+            one.wait()
