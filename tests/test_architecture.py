@@ -276,7 +276,15 @@ def test_no_app_has_signals():
 # Written in pieces, so that this file does not name them either.
 MACHINE_PATHS = re.compile(r"(?<![\w.])(?:/" + r"work/|/Users/\w+/|/roo" + r"t/)|\.\./" + r"shared\b")
 REGISTRIES = re.compile(
-    "|".join(name.replace("_", r"\.") for name in ("pypi_org", "pythonhosted_org", "registry_npmjs", "deb_debian_org")),
+    "|".join(
+        r"\.".join(parts)
+        for parts in (
+            ("py" + "pi", "org"),
+            ("python" + "hosted", "org"),
+            ("registry", "npmjs"),
+            ("deb", "debian", "org"),
+        )
+    ),
     re.I,
 )
 TEXT = {
