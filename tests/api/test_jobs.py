@@ -87,7 +87,7 @@ def test_job_walks_from_files_to_tuned_model(ai, asked, trainer):  # noqa: F811
 
 
 def test_running_job_pauses_resumes_and_is_cancelled(ai, asked, trainer):  # noqa: F811
-    trainer(step_seconds=0.5)
+    trainer(hold_at=[2, 4])
     reinforcement(asked)["hyperparameters"]["n_epochs"] = 20
     made = ai.fine_tuning.jobs.create(**asked)
     with pytest.raises(openai.BadRequestError, match="validating_files"):

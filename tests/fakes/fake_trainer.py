@@ -3,7 +3,9 @@
 Started like the real one, `python fake_trainer.py RUN_DIR`. The variable FAKE_TRAINER holds its script as JSON:
 `step_seconds`, `crash_at` (train steps before whose end it kills itself), `crash_always` (also after a restart),
 `half_line` (leaves a torn line behind), `deaf` (ignores the control file and SIGTERM), `fail_at` (reports a failure),
-`wait_at` (a train step that lasts until the file `go` is there), `nan_at` (a metric that is no number), `exit_at_start` (dies before it says a word).
+`wait_at` (a train step that lasts until the file `go` is there), `hold_at` (a train step for each start, which lasts
+until a pause or cancel is asked for: what a test does in mid-run then never comes too late), `nan_at` (a metric that is
+no number), `exit_at_start` (dies before it says a word).
 """
 
 import json
@@ -159,7 +161,12 @@ def main() -> None:
         if step in SCRIPT.get("crash_at", []) and (attempt == 1 or SCRIPT.get("crash_always")):
             die(journal)
         until = time.time() + STEP_SECONDS
-        while time.time() < until or (step == SCRIPT.get("wait_at") and not (RUN_DIR / "go").exists()):
+        holds = step in SCRIPT.get("hold_at", [])[attempt - 1 : attempt]
+        while (
+            time.time() < until
+            or (step == SCRIPT.get("wait_at") and not (RUN_DIR / "go").exists())
+            or (holds and not control())
+        ):
             if control() == "cancel":
                 finish("cancelled")
             time.sleep(0.01)

@@ -203,7 +203,7 @@ def test_engineer_asks_owner_approves_job_pauses_at_the_sum_owner_extends(asked,
 
 @pytest.mark.django_db(transaction=True)
 def test_job_cancelled_at_a_step_costs_the_steps_done_and_gives_back_the_rest(price, member, ready_baseline, trainer):
-    trainer(step_seconds=0.5)
+    trainer(step_seconds=0.5, hold_at=[4])
     job = look_until(launch(member, ready_baseline), until=lambda one: one.done_steps >= 3, seconds=60)
     job_cancel(actor=member, job=job)
     job = look_until(job, seconds=60)
@@ -215,7 +215,7 @@ def test_job_cancelled_at_a_step_costs_the_steps_done_and_gives_back_the_rest(pr
 
 @pytest.mark.django_db(transaction=True)
 def test_stop_switch_pauses_running_jobs_and_starts_none(price, member, ready_baseline, trainer):
-    trainer(step_seconds=0.5)
+    trainer(hold_at=[2])
     admin = UserFactory(is_superuser=True)
     job = look_until(launch(member, ready_baseline), until=lambda one: one.done_steps >= 1, seconds=60)
     second = launch(member, ready_baseline)
@@ -234,7 +234,7 @@ def test_stop_switch_pauses_running_jobs_and_starts_none(price, member, ready_ba
 
 @pytest.mark.django_db(transaction=True)
 def test_paused_job_holds_nothing_and_resume_holds_the_rest(price, member, ready_baseline, trainer):
-    trainer(step_seconds=0.1)
+    trainer(hold_at=[3, 6])
     job = look_until(launch(member, ready_baseline), until=lambda one: one.done_steps >= 2, seconds=60)
     job_pause(actor=member, job=job)
     job = look_until(job, status="paused", seconds=60)

@@ -90,7 +90,7 @@ def test_trainer_killed_within_a_line_leaves_no_torn_event(launch, trainer):
 
 
 def test_trainer_killed_from_outside_at_any_moment_ends_whole(launch, trainer):
-    trainer(step_seconds=0.4)
+    trainer(hold_at=[3])
     job = look_until(launch(), until=lambda job: job.done_steps >= 2)
     os.kill(trainer_of(job)["pid"], signal.SIGKILL)
     check_whole(look_until(job))
@@ -131,7 +131,7 @@ def test_metric_that_is_no_number_is_kept_as_such_and_fails_nothing(launch, trai
 
 
 def test_job_pause_and_resume_goes_on_with_the_rows_not_yet_seen(launch, trainer, member):
-    trainer(step_seconds=0.4)
+    trainer(hold_at=[2])
     job = look_until(launch(), until=lambda job: job.done_steps >= 1)
     job_pause(actor=member, job=job)
     job = look_until(job, status="paused")
@@ -154,7 +154,7 @@ def test_job_pause_and_resume_goes_on_with_the_rows_not_yet_seen(launch, trainer
 
 
 def test_trainer_ended_in_an_orderly_way_by_the_machine_goes_on_by_itself(launch, trainer):
-    trainer(step_seconds=0.4)
+    trainer(hold_at=[2])
     job = look_until(launch(), until=lambda job: job.done_steps >= 1)
     os.kill(trainer_of(job)["pid"], signal.SIGTERM)
     job = look_until(job)
