@@ -1,11 +1,13 @@
 """People and doors for every test. `member` is an engineer of `team`; a `stranger` belongs to another team."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Role
+from tests import databases
 from tests.factories.teams import MembershipFactory, TeamFactory
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -27,6 +29,23 @@ def _asks_database(item: pytest.Item) -> bool:
     return item.get_closest_marker("django_db") is not None or bool(
         names & {"db", "transactional_db", "django_db_setup"}
     )
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix):
+    """On SQLite the test database starts as a copy of one that is migrated already."""
+    from django.db import connection
+
+    if connection.vendor == "sqlite":
+        databases.migrated_copy(Path(connection.settings_dict["TEST"]["NAME"]))
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """That copy is taken as it is; it goes with the scratch folder."""
+    from django.db import connection
+
+    return connection.vendor == "sqlite"
 
 
 @pytest.fixture(scope="session", autouse=True)

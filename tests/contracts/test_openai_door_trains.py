@@ -11,7 +11,7 @@ from openai import AsyncOpenAI
 from rftstudio.demo import world
 from tests.contracts import programs
 from tests.fakes.server import ToolServer
-from tests.services.conftest import ROOT, data_folder, manage, migrated, wait_for  # noqa: F401
+from tests.services.conftest import ROOT, data_folder, manage, wait_for  # noqa: F401
 from tests.services.served import Served
 
 pytestmark = pytest.mark.training

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
+from tests import databases, servers
 
 ROOT = Path(__file__).parents[2]
 
@@ -82,20 +81,11 @@ def broker_url():
         yield url
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory) -> Path:
-    """A data folder whose database is up to date: migrating takes longer than all else at a first start."""
-    folder = tmp_path_factory.mktemp("migrated")
-    env = clean_env(STUDIO_VAR_DIR=str(folder), DJANGO_SETTINGS_MODULE="rftstudio.settings.local")
-    manage("migrate", "--verbosity", "0", env=env)
-    return folder
-
-
 @pytest.fixture
-def data_folder(tmp_path, migrated) -> Path:
+def data_folder(tmp_path) -> Path:
     """A data folder of its own, its database up to date."""
     (tmp_path / "var").mkdir()
-    shutil.copy(migrated / "studio.sqlite3", tmp_path / "var")
+    databases.migrated_copy(tmp_path / "var/studio.sqlite3")
     return tmp_path / "var"
 
 

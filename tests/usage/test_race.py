@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from decimal import Decimal
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
+from tests import databases, servers
 
 ROOT = Path(__file__).parents[2]
 SET_UP = """
@@ -38,22 +37,14 @@ def run(url: str, *argv: str) -> str:
 
 
 def set_up(url: str) -> str:
-    run(url, "manage.py", "migrate", "-v", "0")
     run(url, "manage.py", "shell", "-v", "0", "-c", SET_UP)
     return url
 
 
-@pytest.fixture(scope="module")
-def sqlite_set_up(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("race") / "race.sqlite3"
-    set_up(f"sqlite:///{path}")
-    return path
-
-
 @pytest.fixture
-def sqlite(sqlite_set_up, tmp_path) -> str:
-    """A database of its own for each test; made once, for migrating takes longer than the race."""
-    return f"sqlite:///{shutil.copy(sqlite_set_up, tmp_path)}"
+def sqlite(tmp_path) -> str:
+    databases.migrated_copy(tmp_path / "race.sqlite3")
+    return set_up(f"sqlite:///{tmp_path}/race.sqlite3")
 
 
 def crowd(url: str, *, spends: bool) -> dict:
@@ -85,4 +76,5 @@ def test_fifty_launches_that_spend_and_settle_never_pass_the_quota(sqlite):
 @pytest.mark.services
 def test_fifty_launches_hold_exactly_seven_on_postgresql():
     with servers.postgres() as url:
+        run(url, "manage.py", "migrate", "-v", "0")
         check_seven(set_up(url))

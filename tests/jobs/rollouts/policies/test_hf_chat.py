@@ -102,7 +102,8 @@ def test_greedy_is_the_most_likely_and_needs_no_chance(chat):
 def test_token_limit_ends_a_reply_as_length(chat):
     prompt = chat.prompt_ids(MESSAGES, TOOLS)
     [whole] = chat.generate([Ask(prompt, 24, temperature=0)])
-    assert whole.finish_reason == "stop" and len(whole.ids) > 1
+    assert whole.finish_reason == "stop"
+    assert len(whole.ids) > 1
     [cut] = chat.generate([Ask(prompt, len(whole.ids) - 1, temperature=0)])
     assert (cut.ids, cut.finish_reason) == (whole.ids[:-1], "length")
     [none] = chat.generate([Ask(prompt, 0)])
