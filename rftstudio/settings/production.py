@@ -33,6 +33,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # every page asks for a hashed name; halves what is compressed
 # Used log-in codes and counts of attempts are known to every web process.
 if CELERY_BROKER_URL.partition("://")[0] in {"redis", "rediss"}:
     CACHES = {
