@@ -13,10 +13,18 @@ from tests.factories.teams import MembershipFactory, TeamFactory
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 
+#: Files that take longest, in seconds; with several processes the longest begin first. Others count as short.
+LONG = (
+    "test_supervision.py", "test_schema_holds.py", "test_race.py", "test_rights.py", "test_gateway.py", "test_api_rights.py",
+    "test_kill_matrix.py", "test_openai.py", "test_evaluation_run.py", "test_holds.py",
+)  # fmt: skip
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Browser tests go last: Playwright keeps an event loop running in this thread, and no test after it could start one."""
-    items.sort(key=lambda item: "browser" in item.path.parts)
+    """Long files first; browser tests last: Playwright keeps an event loop running in this thread, and no test after it
+    could start one."""
+    items.sort(key=lambda item: ("browser" in item.path.parts, item.path.name not in LONG))
     if os.environ.get("STUDIO_TEST_ONLY") == "database":
         # The PostgreSQL lane: what asks no database cannot differ there, nor what is about roles or processes.
         items[:] = [item for item in items if _asks_database(item)]
