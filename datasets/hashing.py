@@ -14,7 +14,7 @@ EMPTY = "0" * 64
 def question_hash(value: dict[str, Any]) -> int:
     """Signed 64 bits, equal for equal conversations; 0 when there is none."""
     messages = value.get("messages")
-    if not messages:
+    if type(messages) is not list or not messages:
         return 0
     try:
         text = orjson.dumps(messages, option=orjson.OPT_SORT_KEYS)

@@ -27,7 +27,7 @@ BATCH_ROWS = 4000
 BATCH_BYTES = 8 * 1024 * 1024
 KEY_LENGTH = 200
 _UNSHOWABLE = re.compile("[\x00\ud800-\udfff]")
-_SPLITS = set(Split.values)
+_SPLIT_WORDS = {name: name for name in Split.values} | dict.fromkeys(("val", "valid", "dev", "eval"), "validation")
 Progress = Callable[[dict[str, Any]], None]
 Questions = tuple[array, array]
 SIDES = {side: place for place, side in enumerate(Split.values)}
@@ -46,10 +46,12 @@ def run(file_import: FileImport, on_progress: Progress | None = None) -> Questio
     with file_import.source_file.content.open("rb") as stream:
         facts = FileFacts(**file_import.facts)
         cursor = Cursor(offset=file_import.offset, line=file_import.line, records=file_import.records)
-        writer = _Writer(file_import, stream, on_progress)
+        writer = _Writer(file_import, stream, facts, on_progress)
         for event in readers.read(stream, facts, cursor):
             writer.take(event)
         writer.store()
+    if file_import.item_count == 0 and file_import.records == writer.stats.blank:
+        raise FileRefused("empty_file", "The file holds no rows.", "Choose a file with at least one row.")
     return writer.questions if is_whole else None
 
 
@@ -60,9 +62,11 @@ class _Writer:
     garbage collector a tenth of the time.
     """
 
-    def __init__(self, file_import: FileImport, stream: BinaryIO, on_progress: Progress | None) -> None:
+    def __init__(
+        self, file_import: FileImport, stream: BinaryIO, facts: FileFacts, on_progress: Progress | None
+    ) -> None:
         self.file_import = file_import
-        self.stream = stream
+        self.stream, self.facts = stream, facts
         self.on_progress = on_progress
         self.stats = Stats(file_import.stats)
         self.notes = RowNotes()
@@ -107,7 +111,7 @@ class _Writer:
             stats.note(code, line)
         key = own_key(value["id"]) if "id" in value else ""
         split = self.into or row.split or value.get("split")
-        split = self._split(split) if split is not None else Split.TRAIN.value
+        split = self._split(split, line) if split is not None else Split.TRAIN.value
         digest = hashlib.sha256(row.canonical).hexdigest()
         self.rows.append(
             (
@@ -185,7 +189,7 @@ class _Writer:
         items, said, (hashes, sides) = [], [], self.questions
         for line, key, title, split, raw, digest, question, problem, words in self.rows:
             if key in taken:
-                self._refuse_doubled(line, key, raw, taken[key])
+                self._refuse_doubled(line, key, raw, split, taken[key])
                 continue
             key = key or self._made_key(position, taken)
             if self.has_keys:
@@ -210,11 +214,14 @@ class _Writer:
             taken.update(taken_keys(self.file_import.version_id, [key]))
         return key
 
-    def _refuse_doubled(self, line: int, key: str, raw: str, first_line: int) -> None:
+    def _refuse_doubled(self, line: int, key: str, raw: str, split: str, first_line: int) -> None:
         value = unwrap(json.loads(raw))
-        self.stats.take_back(value, question_of(value), row_fault(value))
+        named = split if self.into or "split" in value else ""
+        self.stats.take_back(value, question_of(value), row_fault(value), named)
         shown = key if len(key) < 60 else key[:57] + "..."
-        column = max(raw.find('"id"'), 0) + 1
+        name = self.mapping.get("id", "id")
+        columns = self.facts.columns
+        column = columns.index(name) + 1 if name in columns else max(raw.find('"id"'), 0) + 1
         where = f"stands on line {first_line} already" if first_line else "is another item's already"
         self.problems.append(
             self._problem(
@@ -223,11 +230,13 @@ class _Writer:
             )
         )  # fmt: skip
 
-    def _split(self, split: Any) -> str:
-        if type(split) is str and split in _SPLITS:
-            self.stats.splits[split] += 1
-            return split
-        return Split.TRAIN.value
+    def _split(self, split: Any, line: int) -> str:
+        name = _SPLIT_WORDS.get(split.strip().lower(), "") if type(split) is str else ""
+        if name:
+            self.stats.splits[name] += 1
+        else:
+            self.stats.note("split_unknown", line)
+        return name or Split.TRAIN.value
 
 
 def taken_keys(version_id: int, wanted: list[str]) -> dict[str, int]:

@@ -1,10 +1,12 @@
 """Opens a file with the reader of its format. Portable."""
 
+import io
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from datasets.formats import delimited, json_array, jsonl, parquet
 from datasets.formats.base import BadLine, Blank, Cursor, FileFacts, Row
+from datasets.formats.encodings import Recoded
 from datasets.formats.sniff import HEAD_BYTES, sniff
 from datasets.row_mapping import apply_mapping, usual_mapping
 
@@ -17,14 +19,25 @@ READERS: dict[str, Callable[[BinaryIO, FileFacts, Cursor], Iterator[Row | BadLin
 TABLES = {"delimited", "parquet"}
 
 
-def facts_of(stream: BinaryIO, filename: str) -> FileFacts:
-    """What the file is; FileRefused when it is something else."""
-    stream.seek(0)
-    return sniff(stream.read(HEAD_BYTES), filename)
+def facts_of(stream: BinaryIO, filename: str, encoding: str = "") -> FileFacts:
+    """What the file is; FileRefused when it is something else. With `encoding` it is read in that one."""
+    head = io.BufferedReader(Recoded(stream, encoding)) if encoding else stream
+    head.seek(0)
+    facts = sniff(head.read(HEAD_BYTES), filename)
+    facts.encoding = encoding
+    return facts
+
+
+def as_utf8(stream: BinaryIO, facts: FileFacts) -> BinaryIO:
+    """The file as the readers take it: UTF-8, with no bare CR at line ends."""
+    has_bare_cr = facts.line_end == "\r"
+    if not facts.encoding and not has_bare_cr:
+        return stream
+    return io.BufferedReader(Recoded(stream, facts.encoding or "utf-8", has_bare_cr=has_bare_cr), 256 * 1024)
 
 
 def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor | None = None) -> Iterator[Row | BadLine | Blank]:
-    return READERS[facts.format](stream, facts, cursor or Cursor())
+    return READERS[facts.format](as_utf8(stream, facts), facts, cursor or Cursor())
 
 
 def first_rows(stream: BinaryIO, facts: FileFacts, count: int) -> list[Row]:

@@ -9,7 +9,9 @@ from django.utils import timezone
 
 from datasets import changes, tasks
 from datasets.formats.base import Row
+from datasets.formats.eval_items import unwrap
 from datasets.formats.jsonl import row_or_fault
+from datasets.formats.strict_json import BadJson, dumps, parse
 from datasets.models import ChangeSet, DatasetVersion, Item, LineProblem
 from datasets.row_checks import REFERENCE_NAMES, question_of, text_of
 from datasets.row_mapping import apply_mapping
@@ -57,6 +59,8 @@ def nan_to_null(text: str) -> Value:
 LINE_FIXES: dict[str, tuple[str, Callable[[str], Value]]] = {
     "duplicate_id": ("Give {count} rows a new id", json.loads),
     "nan_literal": ("Write null in {count} rows", nan_to_null),
+    "stray_mark": ("Take the mark off {count} rows", lambda text: json.loads(text.lstrip("\ufeff"))),
+    "comma_at_end": ("Take the comma off {count} rows", lambda text: json.loads(text.rstrip().rstrip(","))),
 }
 
 
@@ -117,9 +121,12 @@ def _fix_lines(actor: Actor, version: DatasetVersion, code: str) -> ChangeSet:
     rows, fixed = [], []
     for problem in problems.iterator():
         try:
-            rows.append((fix(problem.text), problem.line))
-        except ValueError:  # another fault in the same line: it stays open
+            value, *_ = parse(dumps(fix(problem.text)).encode())
+        except (ValueError, BadJson, RecursionError):  # another fault in the same line: it stays open
             continue
+        if type(value) is not dict:
+            continue
+        rows.append((unwrap(value), problem.line))
         fixed.append(problem.pk)
     change = changes.change_start(actor, version, f"fix.{code}", title.format(count=f"{len(rows):,}"))
     changes.items_append(change, rows)

@@ -59,7 +59,9 @@ NOTES: dict[str, str] = {
     "mixed_types": "A field has mixed types; each value keeps its own.",
     "duplicate_question": "The same conversation stands in more than one row.",
     "json_array": "The file is one JSON array (or objects over several lines), not JSON Lines; its elements became rows.",
+    "cr_line_ends": "The lines end in a bare carriage return, as old Macs wrote them; they were read as lines.",
     "column_mapped": "Columns with the usual names became the conversation and the reference.",
+    "split_unknown": "Rows name a split that is not train, validation or test; they went to train.",
     "split_incomplete": "Only some rows name a split (train, validation, test), so all went to train.",
     "id_made": "The id is too long or not a text; one was made from it.",
 }

@@ -68,7 +68,7 @@ class Stats:
         if self.classes_open:
             self._count_class(reference_of(value))
 
-    def take_back(self, value: dict[str, Any], question: str, problem: str) -> None:
+    def take_back(self, value: dict[str, Any], question: str, problem: str, split: str = "") -> None:
         """Uncount a row that was refused after all; the extremes of length stay as they are."""
         self.rows -= 1
         shape = (*value, *map(type, value.values()))
@@ -79,8 +79,8 @@ class Stats:
         name = str(showable(reference_of(value)))
         if self.classes.get(name):
             self.classes[name] -= 1
-        if value.get("split") in self.splits:
-            self.splits[value["split"]] -= 1
+        if split in self.splits:
+            self.splits[split] -= 1
         if problem in self.faults:
             self.faults[problem]["count"] -= 1
 

@@ -78,6 +78,8 @@ class FileFacts:
     encoding_mark: bool = False
     line_end: str = "\n"
     delimiter: str = ""
+    encoding: str = ""
+    columns: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 

@@ -7,11 +7,12 @@ columns named `x:json` hold JSON, and the apostrophe that keeps spreadsheets fro
 import csv
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from datasets.formats.base import MAX_ROW_BYTES, BadLine, Blank, Cursor, FileFacts, FileRefused, Row
-from datasets.formats.strict_json import canonical_bytes, dumps
+from datasets.formats.strict_json import SAVE_AS_UTF8, canonical_bytes, dumps
 
 ITEM_COLUMN, SPLIT_COLUMN, JSON_MARK = "rft_item", "rft_split", ":json"
 STRUCTURED = ("messages", "tools")
@@ -23,49 +24,95 @@ csv.field_size_limit(MAX_ROW_BYTES)
 def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | BadLine | Blank]:
     """Rows after the first `cursor.records` records (the header not counted)."""
     stream.seek(0)
-    lines = (line.decode("utf-8", "surrogateescape") for line in stream)
-    reader = csv.reader(_unmarked(lines), delimiter=facts.delimiter or ",", strict=True)
-    header = _header(reader)
-    is_own = ITEM_COLUMN in header
-    index, first_line = 0, reader.line_num + 1
-    while True:
-        try:
-            cells = next(reader, None)
-        except csv.Error as exc:
-            cells = exc
-        if cells is None:
-            return
-        index, line, first_line = index + 1, first_line, reader.line_num + 1
+    lines = _Lines(stream)
+    records = _Records(lines, facts.delimiter or ",")
+    facts.columns = _header(records)
+    is_own = ITEM_COLUMN in facts.columns
+    for index, (line, cells) in enumerate(records, 1):
         if index <= cursor.records:
             continue
         if isinstance(cells, csv.Error):
-            yield BadLine(line, 1, "bad_csv", f"The quoting is broken: {cells}.",
-                          "Put quotes around the whole cell and double the quotes inside it.", index)  # fmt: skip
+            yield BadLine(line, 1, "bad_csv", f"The quoting is broken: {_PLAIN.get(str(cells), cells)}.",
+                          "Put quotes around the whole cell and double the quotes inside it.", index).holding(
+                lines.refused)  # fmt: skip
         elif not any(cells):
             yield Blank(line, index)
         else:
-            yield _row(cells, header, line, index, is_own)
+            yield _row(cells, facts.columns, line, index, is_own)
 
 
-def _unmarked(lines: Iterator[str]) -> Iterator[str]:
-    first = next(lines, "")
-    yield first.removeprefix("\ufeff")
-    yield from lines
+_PLAIN = {"unexpected end of data": "a quote opens here and is closed nowhere"}
 
 
-def _header(reader: Any) -> list[str]:
-    try:
-        names = next((cells for cells in reader if any(cells)), [])
-    except csv.Error as exc:
-        raise FileRefused("bad_csv", f"The header cannot be read: {exc}.", "Quote the column names.") from exc
+class _Lines:
+    """The file's lines as texts, with those of the record in hand, so that they can be given back."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.stream, self.number = stream, 0
+        self.taken: list[str] = []
+        self.waiting: deque[str] = deque()
+        self.refused = ""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        if self.waiting:
+            line = self.waiting.popleft()
+        else:
+            line = self.stream.readline().decode("utf-8", "surrogateescape")
+            if not line:
+                raise StopIteration
+            line = line.removeprefix("\ufeff") if self.number == 0 else line
+        self.number += 1
+        self.taken.append(line)
+        return line
+
+    def give_back(self) -> None:
+        """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad."""
+        self.refused = (
+            self.taken[0].rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        )
+        self.waiting.extendleft(reversed(self.taken[1:]))
+        self.number -= len(self.taken) - 1
+
+
+class _Records:
+    """`(first line, cells)` of each record; instead of the cells the error of one that cannot be read."""
+
+    def __init__(self, lines: _Lines, delimiter: str) -> None:
+        self.lines, self.delimiter = lines, delimiter
+        self.reader = csv.reader(lines, delimiter=delimiter, strict=True)
+
+    def __iter__(self) -> Iterator[tuple[int, list[str] | csv.Error]]:
+        return self
+
+    def __next__(self) -> tuple[int, list[str] | csv.Error]:
+        self.lines.taken.clear()
+        line = self.lines.number + 1
+        try:
+            return line, next(self.reader)
+        except csv.Error as exc:
+            self.lines.give_back()
+            self.reader = csv.reader(self.lines, delimiter=self.delimiter, strict=True)
+            return line, exc
+
+
+def _header(records: _Records) -> list[str]:
+    line, names = next(
+        ((line, cells) for line, cells in records if isinstance(cells, csv.Error) or any(cells)), (1, [])
+    )
+    if isinstance(names, csv.Error):
+        raise FileRefused("bad_csv", f"The column names cannot be read: {names}.", "Quote the column names.", line=line)
     if any(_BAD_BYTE.search(name) for name in names):
-        raise FileRefused("not_utf8", "The header is not valid UTF-8.", "Save the file as UTF-8 and upload it again.")
+        raise FileRefused("not_utf8", "The header is not valid UTF-8.", SAVE_AS_UTF8)
     names = [name.strip() or f"column {number}" for number, name in enumerate(names, 1)]
     doubled = sorted({name for name in names if names.count(name) > 1})
     if doubled:
         raise FileRefused(
-            "doubled_column", f"Two columns are named {doubled[0]!r}.", "Give each column a name of its own."
-        )
+            "doubled_column", f"Two columns are named {doubled[0]!r}.", "Give each column a name of its own.", line=line,
+            column=len(names) - names[::-1].index(doubled[0]),
+        )  # fmt: skip
     return names
 
 
@@ -81,14 +128,15 @@ def _row(cells: list[str], header: list[str], line: int, index: int, is_own: boo
         if _BAD_BYTE.search(cell):
             bad = next(ord(char) - 0xDC00 for char in cell if _BAD_BYTE.match(char))
             return BadLine(line, number, "not_utf8", f"Not valid UTF-8: byte 0x{bad:02X} in column {name!r}.",
-                           "Save the file as UTF-8 and upload it again.", index).holding(dumps(cells))  # fmt: skip
+                           SAVE_AS_UTF8, index).holding(dumps(cells))  # fmt: skip
         try:
             _put(value, name, cell, is_own)
         except (ValueError, RecursionError) as exc:
             return BadLine(line, number, "invalid_json", f"Column {name!r} should hold JSON: {exc}.",
                            "Correct the cell.", index).holding(dumps(cells))  # fmt: skip
     split = cells[header.index(SPLIT_COLUMN)] if is_own and SPLIT_COLUMN in header else ""
-    return Row(line, dumps(value), value, canonical_bytes(value), index, split=split)
+    notes = ("nul_character",) if any("\x00" in cell for cell in cells) else ()
+    return Row(line, dumps(value), value, canonical_bytes(value), index, notes, split)
 
 
 def _put(value: dict[str, Any], name: str, cell: str, is_own: bool) -> None:

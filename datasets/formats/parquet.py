@@ -25,6 +25,12 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
         raise FileRefused("parquet_missing", MISSING, MISSING_FIX) from exc
     try:
         table = pyarrow.parquet.ParquetFile(stream)
+        facts.columns = table.schema_arrow.names
+        doubled = next((name for name in facts.columns if facts.columns.count(name) > 1), None)
+        if doubled is not None:
+            raise FileRefused(
+                "doubled_column", f"Two columns are named {doubled!r}.", "Give each column a name of its own."
+            )
         batches = table.iter_batches(batch_size=256)
         number = 0
         for batch in batches:
@@ -42,14 +48,17 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
 
 
 def _row(record: dict[str, Any], number: int) -> Row | BadLine:
-    try:
-        value = {name: _json(cell) for name, cell in record.items()}
-    except ValueError as exc:
-        return BadLine(number, 1, "nan_literal", f"Row {number} holds {exc}, which is not JSON.",
-                       "Write null, or leave the field out.", number)  # fmt: skip
+    value: dict[str, Any] = {}
+    for place, (name, cell) in enumerate(record.items(), 1):
+        try:
+            value[name] = _json(cell)
+        except ValueError as exc:
+            return BadLine(number, place, "nan_literal", f"Column {name!r} holds {exc}, which is not JSON.",
+                           "Write null, or leave the field out.", number).holding(repr(record))  # fmt: skip
     for name in STRUCTURED:
         _open_structured(value, name)
-    return Row(number, dumps(value), value, canonical_bytes(value), number)
+    raw = dumps(value)
+    return Row(number, raw, value, canonical_bytes(value), number, ("nul_character",) if "\\u0000" in raw else ())
 
 
 def _open_structured(value: dict[str, Any], name: str) -> None:

@@ -1,28 +1,37 @@
 """What a file really is, from its first bytes; its name only breaks ties."""
 
 import csv
+import json
 from pathlib import PurePath
 
 from datasets.formats.base import FileFacts, FileRefused
+from datasets.formats.strict_json import SAVE_AS_UTF8, first_object_end
 
 HEAD_BYTES = 256 * 1024
 UTF8_MARK = b"\xef\xbb\xbf"
-_UTF8_FIX = "Save it as UTF-8 and upload it again."
+_UNPACK, _ROWS = "Unpack it and upload what is inside.", "Upload the rows as JSONL or CSV."
 _FOREIGN = (
     (b"version https://git-lfs.github.com/spec/", "git_lfs_pointer", "This is a Git LFS pointer, not the data.",
      "Fetch the file first with `git lfs pull`, then upload it."),
-    (b"\xff\xfe\x00\x00", "utf32", "This file is UTF-32.", _UTF8_FIX),
-    (b"\x00\x00\xfe\xff", "utf32", "This file is UTF-32.", _UTF8_FIX),
-    (b"\xff\xfe", "utf16", "This file is UTF-16.", _UTF8_FIX),
-    (b"\xfe\xff", "utf16", "This file is UTF-16.", _UTF8_FIX),
-    (b"\x1f\x8b", "gzip", "This file is compressed with gzip.", "Unpack it and upload what is inside."),
-    (b"\x28\xb5\x2f\xfd", "zstd", "This file is compressed with Zstandard.", "Unpack it and upload what is inside."),
+    (b"\xff\xfe\x00\x00", "utf32", "This file is UTF-32.", SAVE_AS_UTF8),
+    (b"\x00\x00\xfe\xff", "utf32", "This file is UTF-32.", SAVE_AS_UTF8),
+    (b"\xff\xfe", "utf16", "This file is UTF-16.", SAVE_AS_UTF8),
+    (b"\xfe\xff", "utf16", "This file is UTF-16.", SAVE_AS_UTF8),
+    (b"\x1f\x8b", "gzip", "This file is compressed with gzip.", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", "zstd", "This file is compressed with Zstandard.", _UNPACK),
     (b"PK\x03\x04", "zip", "This is a ZIP archive or an office document.",
      "Unpack it, or save the sheet as CSV, and upload that."),
     (b"\xd0\xcf\x11\xe0", "office", "This is an old office document.", "Save the sheet as CSV and upload that."),
-    (b"%PDF", "pdf", "This is a PDF document.", "Upload the rows as JSONL or CSV."),
+    (b"%PDF", "pdf", "This is a PDF document.", _ROWS),
     (b"SQLite format 3\x00", "sqlite", "This is a SQLite database.", "Export the table as CSV and upload that."),
     (b"ARROW1", "arrow", "This is an Arrow IPC file.", "Save it as Parquet and upload that."),
+    (b"BZh", "bzip2", "This file is compressed with bzip2.", _UNPACK),
+    (b"\xfd7zXZ\x00", "xz", "This file is compressed with xz.", _UNPACK),
+    (b"7z\xbc\xaf\x27\x1c", "7z", "This is a 7z archive.", _UNPACK),
+    (b"Rar!", "rar", "This is a RAR archive.", _UNPACK),
+    (b"\x89PNG", "image", "This is a picture.", _ROWS),
+    (b"\xff\xd8\xff", "image", "This is a picture.", _ROWS),
+    (b"\x93NUMPY", "numpy", "This is a NumPy array.", _ROWS),
 )  # fmt: skip
 
 
@@ -38,37 +47,73 @@ def sniff(head: bytes, filename: str) -> FileFacts:
     stripped = text.lstrip()
     if not stripped:
         raise FileRefused("empty_file", "The file is empty.", "Choose a file with at least one row.")
-    _refuse_wide(text)
+    _refuse_bytes(text)
     _refuse_markup(stripped)
     facts.line_end = _line_end(text)
-    if not stripped.startswith(b"[") and b"\r" in text and b"\n" not in text:
-        raise FileRefused(
-            "cr_line_ends", "The lines end in a bare carriage return (old Mac style).", "Save it with LF line ends."
-        )
+    if facts.line_end == "\r":
+        facts.notes.append("cr_line_ends")
+        text, stripped = text.replace(b"\r", b"\n"), stripped.replace(b"\r", b"\n")
     suffix = PurePath(filename).suffix.lower()
     if suffix in (".csv", ".tsv", ".tab"):
         facts.format, facts.delimiter = "delimited", _delimiter(text, suffix)
     elif stripped.startswith(b"["):
         facts.format = "json_array"
     elif stripped.startswith(b"{"):
-        facts.format = "jsonl" if suffix != ".json" or _first_line_closes(stripped) else "json_object"
+        facts.format = _format_of_objects(stripped, suffix)
     elif suffix not in (".jsonl", ".ndjson", ".json") and _looks_delimited(text):
         facts.format, facts.delimiter = "delimited", _delimiter(text, suffix)
-    if facts.format == "json_object":
-        raise FileRefused(
-            "one_object",
-            "The file is one JSON object, not a list of rows.",
-            "Write one object per line (JSONL), or a list of objects.",
-        )
-    if facts.format == "jsonl" and stripped.partition(b"\n")[0].strip() == b"{":
-        facts.format = "json_array"  # objects spread over several lines: found by their braces, as in an array
     return facts
 
 
-def _refuse_wide(text: bytes) -> None:
+def _format_of_objects(stripped: bytes, suffix: str) -> str:
+    """Objects one a line, or spread over several: those are found by their braces, as in an array."""
+    first_line, newline, _ = stripped.partition(b"\n")
+    if suffix != ".json":
+        return "json_array" if first_line.strip() == b"{" else "jsonl"
+    end = first_object_end(stripped)
+    if end is None:
+        if newline and len(stripped) >= HEAD_BYTES and not first_line.rstrip().endswith(b"}"):
+            raise _one_object("")
+        return "jsonl"
+    if not stripped[end:].strip() and (name := _list_inside(stripped[:end])):
+        raise _one_object(name)
+    return "json_array" if b"\n" in stripped[:end] else "jsonl"
+
+
+def _one_object(name: str) -> FileRefused:
+    if name:
+        message = f"The file is one JSON object, with its rows under {name!r}."
+        return FileRefused("one_object", message, f"Upload the list under {name!r} alone.")
+    return FileRefused(
+        "one_object",
+        "The file is one JSON object, not a list of rows.",
+        "Write one object per line (JSONL), or a list of objects.",
+    )
+
+
+def _list_inside(text: bytes) -> str:
+    """The name under which an object that is no row itself holds a list of rows."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    if "messages" in value or "item" in value:
+        return ""
+    lists = (name for name, inner in value.items() if type(inner) is list and inner and type(inner[0]) is dict)
+    return next(lists, "")
+
+
+def _refuse_bytes(text: bytes) -> None:
+    """UTF-16 without a mark has a NUL beside each plain letter, always on the same side; other NULs in numbers are no text."""
     sample = text[:4096]
-    if sample.count(0) * 3 > len(sample):
-        raise FileRefused("utf16", "This file seems to be UTF-16 without a mark.", _UTF8_FIX)
+    sides = [sample[place::2].count(0) / max(len(sample) // 2, 1) for place in (0, 1)]
+    if max(sides) > 0.3 and min(sides) < 0.05:
+        raise FileRefused("utf16", "This file seems to be UTF-16 without a mark.", SAVE_AS_UTF8)
+    if text[257:262] == b"ustar":
+        raise FileRefused("tar", "This is a tar archive.", _UNPACK)
+    controls = sum(byte < 9 or 13 < byte < 27 or 27 < byte < 32 for byte in sample)
+    if controls * 10 > len(sample) and sample[:1] not in (b"{", b"["):
+        raise FileRefused("binary", "This file is no text.", _ROWS)
 
 
 def _refuse_markup(stripped: bytes) -> None:
@@ -81,12 +126,9 @@ def _refuse_markup(stripped: bytes) -> None:
 
 def _line_end(text: bytes) -> str:
     first = text.find(b"\n")
+    if first < 0:
+        return "\r" if b"\r" in text.strip() and not text.lstrip().startswith(b"[") else "\n"
     return "\r\n" if first > 0 and text[first - 1 : first] == b"\r" else "\n"
-
-
-def _first_line_closes(stripped: bytes) -> bool:
-    first, newline, _ = stripped.partition(b"\n")
-    return first.rstrip().endswith(b"}") or (not newline and len(stripped) >= HEAD_BYTES)
 
 
 def _looks_delimited(text: bytes) -> bool:

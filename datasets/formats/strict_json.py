@@ -10,9 +10,13 @@ from typing import Any
 
 import orjson
 
+from datasets.formats import encodings
+
+MAX_DEPTH = 200
+SAVE_AS_UTF8 = "Say which encoding it is in (the page shows how it would read), or save it as UTF-8."
 _DIGITS_ONLY = bytes(48 if 48 <= code <= 57 else 32 for code in range(256))
 _LONG_NUMBER = b"0" * 17
-_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)')
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?Infinity|NaN)')
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -32,6 +36,8 @@ def parse(line: bytes) -> tuple[Any, str, bytes, tuple[str, ...]]:
         return _parse_carefully(line)
     if _LONG_NUMBER in line.translate(_DIGITS_ONLY):
         return _parse_carefully(line)
+    if line.count(b"[") + line.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise _too_deep(line)
     canonical = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     if line.count(b'"') != canonical.count(b'"'):  # a doubled key lost its quotes, or a quote was written \u0022
         return _parse_carefully(line)
@@ -71,15 +77,17 @@ def _parse_carefully(line: bytes) -> tuple[Any, str, bytes, tuple[str, ...]]:
     except _NotANumber as exc:
         raise _bad_number(text, str(exc)) from exc
     except json.JSONDecodeError as exc:
-        raise BadJson(
-            "invalid_json", _column(exc), f"Not valid JSON: {exc.msg}.", "Correct the text at this column."
-        ) from exc
+        raise _bad_text(text, exc) from exc
     except RecursionError as exc:
-        raise BadJson("too_deep", 1, "Lists and objects are nested too deep.", "Flatten this row.") from exc
+        raise _too_deep(line) from exc
     except ValueError as exc:  # an integer of more than 4,300 digits
+        found = _LONG_INTEGER.search(text)
         raise BadJson(
-            "number_too_long", 1, "A number has more digits than can be read.", "Write it as a text, in quotes."
-        ) from exc
+            "number_too_long", found.start() + 1 if found else 1, "A number has more digits than can be read.",
+            "Write it as a text, in quotes.",
+        ) from exc  # fmt: skip
+    if _depth(value) > MAX_DEPTH:
+        raise _too_deep(line)
     if "\\u0000" in text and _holds(value, "\x00"):
         notes.append("nul_character")
     if _escaped_surrogate(text) and _has_surrogate(value):
@@ -102,8 +110,82 @@ def _finite(text: str) -> float:
     return number
 
 
-def _column(exc: json.JSONDecodeError) -> int:
-    return exc.pos + 1
+def _bad_text(text: str, exc: json.JSONDecodeError) -> BadJson:
+    """The fault in plain words, with the parser's own behind them for whoever looks them up."""
+    column = exc.pos + 1
+    if text.startswith("\ufeff"):
+        return BadJson(
+            "stray_mark", 1, "A byte order mark stands before the row; two files were joined, it seems.",
+            "Take the mark away.",
+        )  # fmt: skip
+    if exc.msg == "Extra data" and text[exc.pos :].strip() == ",":
+        return BadJson(
+            "comma_at_end", column, "A comma stands behind the row, as in a list.", "Take the comma at its end away."
+        )
+    said, fix = next((words for start, words in _PLAIN.items() if exc.msg.startswith(start)), ("", ""))
+    message = f"Not valid JSON: {said} ({exc.msg})." if said else f"Not valid JSON: {exc.msg}."
+    return BadJson("invalid_json", column, message, fix or "Correct the text at this column.")
+
+
+_PLAIN = {
+    "Expecting value": ("a value is missing here, or is no text in quotes, number, list or object",
+                        "Write the value; put texts in double quotes."),
+    "Expecting property name": ("a name in double quotes should stand here",
+                                'Use double quotes ("), and no comma before a closing bracket.'),
+    "Expecting ',' delimiter": ("a comma or a closing bracket is missing here, or the line is cut",
+                                "Add the comma or bracket; of a cut line, fetch the rest."),
+    "Expecting ':' delimiter": ("a colon between name and value is missing here", "Add the colon."),
+    "Unterminated string": ("a text begins here and has no closing quote",
+                            "Close it, and write line ends inside a text as \\n."),
+    "Invalid control character": ("a raw tab, line end or other control character stands inside a text",
+                                  "Write it as \\t, \\n or \\u0000."),
+    "Invalid \\": ("a backslash is followed by something that is no escape", "Double the backslash, or take it away."),
+    "Illegal trailing comma": ("a comma stands before a closing bracket", "Take the comma away."),
+    "Extra data": ("the row has ended, but the line goes on", "Put each row on a line of its own."),
+}  # fmt: skip
+_LONG_INTEGER = re.compile(r"(?<![\w.])-?[0-9]{4000,}")
+
+
+def _too_deep(line: bytes) -> BadJson:
+    text, depth = line.decode("utf-8", "replace"), 0
+    for match in _BRACKETS.finditer(text):
+        mark = match.group(1)
+        depth += (mark in "[{") - (mark in "]}") if mark else 0
+        if depth > MAX_DEPTH:
+            break
+    return BadJson(
+        "too_deep", match.start() + 1, f"Lists and objects are nested more than {MAX_DEPTH} deep.", "Flatten this row."
+    )
+
+
+def first_object_end(text: bytes) -> int | None:
+    """Where the first list or object of the text ends; None when it does not."""
+    depth = 0
+    for match in _BRACKETS_IN_BYTES.finditer(text):
+        if mark := match.group(1):
+            depth += 1 if mark in b"[{" else -1
+            if depth == 0:
+                return match.end()
+    return None
+
+
+_BRACKETS_IN_BYTES = re.compile(rb'"(?:[^"\\]|\\.)*+"|([\[\]{}])', re.DOTALL)
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"|([\[\]{}])')
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and objects are nested. Level by level, because recursion ends before the data does."""
+    depth, level = 0, [value]
+    while level := [
+        inner
+        for each in level
+        if type(each) in (dict, list)
+        for inner in (each.values() if type(each) is dict else each)
+    ]:
+        depth += 1
+        if depth > MAX_DEPTH:
+            break
+    return depth
 
 
 def _bad_number(text: str, name: str) -> BadJson:
@@ -120,31 +202,14 @@ def _bad_number(text: str, name: str) -> BadJson:
 
 def _bad_encoding(line: bytes, exc: UnicodeDecodeError) -> BadJson:
     column = len(line[: exc.start].decode("utf-8")) + 1
-    guess = guess_encoding(line)
-    seems = f" The line reads as {guess}." if guess else ""
+    name = encodings.guess(line)
+    seems = f" The line reads as {name}." if name else ""
     return BadJson(
         "not_utf8",
         column,
         f"Not valid UTF-8: byte 0x{line[exc.start]:02X} at byte {{byte}} of the file.{seems}",
-        "Save the file as UTF-8 and upload it again.",
+        SAVE_AS_UTF8,
     )
-
-
-def guess_encoding(line: bytes) -> str:
-    """A name for bytes that are not UTF-8, when one is likely; else the empty text."""
-    for name, codec, first, last in (
-        ("GBK (Chinese)", "gb18030", "\u4e00", "\u9fff"),
-        ("Shift JIS (Japanese)", "shift_jis", "\u3040", "\u30ff"),
-        ("EUC-KR (Korean)", "euc_kr", "\uac00", "\ud7a3"),
-    ):
-        try:
-            text = line.decode(codec)
-        except UnicodeDecodeError:
-            continue
-        strange = [char for char in text if ord(char) > 127]
-        if strange and sum(first <= char <= last for char in strange) * 2 > len(strange):
-            return name
-    return "Windows-1252 or Latin-1" if all(byte not in line for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)) else ""
 
 
 def _escaped_surrogate(text: str) -> bool:

@@ -3,13 +3,14 @@
 import json
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import call_command
 
 from datasets.models import Dataset, DatasetVersion
 from datasets.pages import split_coverage
 from datasets.selectors import split_counts
 from datasets.services import dataset_version_freeze
 from rftstudio.teams.actor import system_actor
+from rftstudio.teams.models import Team
 from tests.datasets.helpers import CASES, jsonl, row
 
 pytestmark = pytest.mark.django_db
@@ -61,13 +62,14 @@ def test_train_and_validation_files_go_to_their_sides(run):
     assert (report["rows"], code, report["warnings"]) == (10, 0, [])
     assert split_counts(version) == {"train": 10, "validation": 10}
     assert split_coverage(version)["reference_tool_args"] == "train 0 of 10, validation 10 of 10"
-    with pytest.raises(CommandError, match="no split"):
-        run("inputs/c001_bom.jsonl", "--split", "dev", dataset="Other")
+    refused, code = run("inputs/c001_bom.jsonl", "--split", "dev", dataset="Other")
+    assert (code, refused["errors"][0]["code"]) == (1, "split_refused")
 
 
 def test_bad_mapping_is_refused_in_words(run):
-    with pytest.raises(CommandError, match="prompt=COLUMN"):
-        run(jsonl(row()), "--map", "reference=a")
+    report, code = run(jsonl(row()), "--map", "reference=a")
+    assert code == 1
+    assert "prompt=COLUMN" in report["errors"][0]["fix"]
 
 
 def test_second_file_grows_the_draft_and_reports_itself(run):
@@ -105,6 +107,31 @@ def test_freeze_option_freezes(run):
     assert Dataset.objects.get().versions.get().status == DatasetVersion.Status.FROZEN
 
 
-def test_unknown_team_is_named():
-    with pytest.raises(CommandError, match="no team"):
-        call_command("dataset_import", "x.jsonl", "--team", "nobody", "--dataset", "x")
+def test_what_cannot_even_be_read_is_a_report_too(run, capsys, tmp_path):
+    for path, team, message in (
+        (tmp_path, "t", "no team"),
+        (tmp_path / "none.jsonl", "", "does not exist"),
+        (tmp_path, "", "a folder"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            call_command(
+                "dataset_import", str(path), "--team", team or Team.objects.get().slug, "--dataset", "x", "--json"
+            )
+        report = json.loads(capsys.readouterr().out)
+        assert (ended.value.code, report["rows"]) == (1, 0)
+        assert message in report["errors"][0]["message"]
+        assert report["errors"][0]["fix"]
+
+
+def test_table_without_rows_is_named(run):
+    report, code = run(b"question,answer\n", name="sums.csv")
+    assert (code, [error["code"] for error in report["errors"]]) == (1, ["empty_file"])
+
+
+def test_unknown_splits_are_told_and_the_usual_short_names_taken(run):
+    rows = [row(split="dev"), row("b", split="train"), row("c", split="holdout")]
+    report, _ = run(jsonl(*rows))
+    assert [(note["code"], note["lines"]) for note in report["warnings"]][0] == ("split_unknown", [3])
+    assert split_counts(DatasetVersion.objects.get()) == {"train": 3}
+    run(jsonl(*rows[:2]), dataset="Other")
+    assert split_counts(DatasetVersion.objects.last()) == {"train": 1, "validation": 1}

@@ -1,18 +1,19 @@
 """`manage.py dataset_import FILE --team demo --dataset NAME [--map prompt=COL,reference=COL] [--json]`"""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils.text import slugify
 
 from datasets import services
 from datasets.models import Dataset, DatasetVersion, FileImport
 from datasets.reports import report_full
 from datasets.row_mapping import parse_mapping
-from rftstudio.core.errors import StudioError
+from rftstudio.core.errors import Conflict, NotFound, StudioError, UserError
 from rftstudio.teams.actor import Actor, system_actor
 from rftstudio.teams.models import Team
 
@@ -34,23 +35,34 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        team = Team.objects.filter(slug=options["team"]).first()
-        if team is None:
-            raise CommandError(f"There is no team {options['team']!r}.")
         try:
-            mapping = parse_mapping(options["map"])
-        except ValueError as exc:
-            raise CommandError(f"--map: {exc}.") from exc
-        if not options["file"].is_file():
-            raise CommandError(f"There is no file {options['file']}.")
-        actor = system_actor(team)
-        try:
-            report = self._import(actor, options, mapping)
+            report = self._import(self._actor(options["team"]), options, self._mapping(options))
         except StudioError as exc:
-            raise CommandError(str(exc)) from exc
+            report = _refused(exc)
         self._print(report, as_json=options["json"])
         if report["errors"]:
             sys.exit(1)
+
+    def _actor(self, slug: str) -> Actor:
+        team = Team.objects.filter(slug=slug).first()
+        if team is None:
+            raise NotFound(
+                f"There is no team {slug!r}.", where="team",
+                fix=f"Make it with `manage.py user_create ADDRESS --team {slug}`, or give the short name of another.",
+            )  # fmt: skip
+        return system_actor(team)
+
+    def _mapping(self, options: dict[str, Any]) -> dict[str, str]:
+        path = options["file"]
+        if not path.is_file():
+            what = "is a folder" if path.is_dir() else "does not exist"
+            raise NotFound(f"{path} {what}.", where="file", fix="Give the path of a file.")
+        if not os.access(path, os.R_OK):
+            raise UserError(f"{path} may not be read by this user.", where="file", fix="Change its permissions.")
+        try:
+            return parse_mapping(options["map"])
+        except ValueError as exc:
+            raise UserError(f"--map: {exc}.", where="map", fix="Write --map prompt=COLUMN,reference=COLUMN.") from exc
 
     def _import(self, actor: Actor, options: dict[str, Any], mapping: dict[str, str]) -> dict[str, Any]:
         dataset = self._dataset(actor, options["dataset"])
@@ -72,7 +84,9 @@ class Command(BaseCommand):
             queue=False,
         )
         if not services.file_import_run(file_import_id=started.pk, on_progress=self._progress(options["json"])):
-            raise CommandError("Another process is importing this file. Wait for it, then run the command again.")
+            raise Conflict(
+                "Another process is importing this file.", where="file", fix="Wait for it, then run the command again."
+            )
         started = FileImport.objects.select_related("version").get(pk=started.pk)
         if options["freeze"]:
             services.dataset_version_freeze(actor=actor, version=started.version)
@@ -114,11 +128,26 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps(report, ensure_ascii=True))
             return
-        self.stdout.write(f"{report['rows']:,} rows in {report['version']}, content {report['content_hash'][:12]}")
+        if report["version"]:
+            self.stdout.write(f"{report['rows']:,} rows in {report['version']}, content {report['content_hash'][:12]}")
         for error in report["errors"]:
             self.stdout.write(f"line {error['line']}, column {error['column']}: {error['message']} {error['fix']}")
         for warning in report["warnings"]:
             self.stdout.write(f"note: {warning['message']} {_lines(warning['lines'])}")
+
+
+def _refused(exc: StudioError) -> dict[str, Any]:
+    """What was refused before a line was read, in the shape of a report."""
+    error = {
+        "line": 0,
+        "column": 0,
+        "code": f"{exc.where}_refused" if exc.where else "refused",
+        "message": exc.message,
+        "fix": exc.fix,
+    }
+    return {
+        "rows": 0, "skipped_blank": 0, "errors": [error], "warnings": [], "fields": {}, "version": "", "content_hash": "",
+    }  # fmt: skip
 
 
 def _lines(lines: list[int]) -> str:

@@ -42,8 +42,12 @@ def faults(content: bytes, name: str = "rows.jsonl") -> list[tuple[int, int, str
         (b"<!DOCTYPE html><html>", "a.jsonl", "web_page"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", "a.csv", "git_lfs_pointer"),
         (b'{\n "a": 1,\n "b": [{"x": 1}]\n}\n', "a.json", "one_object"),
-        (b'{"a": 1}\r{"a": 2}\r', "a.jsonl", "cr_line_ends"),
-        (b"a,b\r1,2\r", "a.csv", "cr_line_ends"),
+        (b'{"rows": [{"x": 1}]}', "a.json", "one_object"),
+        (b"BZh91AY", "a.jsonl", "bzip2"),
+        (b"\x89PNG\r\n", "a.jsonl", "image"),
+        (b"rows.jsonl".ljust(257, b"\x00") + b"ustar\x00", "a.jsonl", "tar"),
+        (bytes(range(32)) * 20, "a.jsonl", "binary"),
+        (b"\x00" * 500, "a.jsonl", "binary"),
     ],
 )
 def test_what_a_file_really_is_gets_named(content, name, code):
@@ -69,10 +73,14 @@ def test_what_a_file_really_is_gets_named(content, name, code):
         (b'{"a": NaN}', 7, "nan_literal"),
         (b'{"text": "NaN", "a": -Infinity}', 22, "nan_literal"),
         (b'{"a": 1e999}', 7, "number_too_large"),
-        (b'{"a": ' + b"9" * 5000 + b"}", 1, "number_too_long"),
+        (b'{"a": ' + b"9" * 5000 + b"}", 7, "number_too_long"),
+        (b'\xef\xbb\xbf{"a": 1}', 1, "stray_mark"),
+        (b'{"a": 1},', 9, "comma_at_end"),
         (b'{"a": "caf\xe9"}', 11, "not_utf8"),
         (b'{"a": "\xed\xa0\x80"}', 8, "not_utf8"),
-        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 1, "too_deep"),
+        (b'{"a": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 206, "too_deep"),
+        (b'{"a": ' + b"[" * 240 + b"]" * 240 + b"}", 206, "too_deep"),
+        (b'{"a": ' + b"[" * 900 + b"12345678901234567890" + b"]" * 900 + b"}", 206, "too_deep"),
     ],
 )
 def test_bad_line_is_named_and_its_neighbours_kept(line, column, code):
@@ -243,7 +251,7 @@ def test_parquet_of_numbers_and_dates():
     target = io.BytesIO()
     parquet.write_table(table, target)
     assert values(target.getvalue(), "x.parquet") == [{"n": 1970670598291982290, "x": 0.5, "d": "2026-01-02"}]
-    assert faults(target.getvalue(), "x.parquet") == [(2, 1, "nan_literal")]
+    assert faults(target.getvalue(), "x.parquet") == [(2, 2, "nan_literal")]
 
 
 def test_cut_parquet_is_refused():
@@ -251,3 +259,36 @@ def test_cut_parquet_is_refused():
     with pytest.raises(FileRefused) as refused:
         events(b"PAR1 cut", "x.parquet")
     assert refused.value.code == "bad_parquet"
+
+
+def test_bare_carriage_returns_of_old_macs_are_line_ends():
+    assert values(b'{"a": 1}\r\r{"a": 2}\r') == [{"a": 1}, {"a": 2}]
+    assert values(b"a,b\r1,2\r3,4", "a.csv") == [{"a": "1", "b": "2"}, {"a": "3", "b": "4"}]
+
+
+def test_objects_over_several_lines_are_rows_whatever_the_name():
+    spread = b'{\n "a": 1\n}\n{\n "a": 2\n}\n'
+    assert values(spread, "a.json") == values(spread, "a.jsonl") == [{"a": 1}, {"a": 2}]
+    assert values(b'{\n "a": "}",\n "b": [1]\n}', "a.json") == [{"a": "}", "b": [1]}]
+
+
+def test_quote_that_is_never_closed_costs_its_own_line_alone():
+    content = b'a,b\n1,2\n"open,3\n4,5\n"x\ny",6\n'
+    assert faults(content, "a.csv") == [(3, 1, "bad_csv")]
+    assert values(content, "a.csv") == [{"a": "1", "b": "2"}, {"a": "4", "b": "5"}, {"a": "x\ny", "b": "6"}]
+    bad = next(event for event in events(content, "a.csv") if isinstance(event, BadLine))
+    assert bad.text == '"open,3'
+    whole = events(content, "a.csv")
+    assert events(content, "a.csv", Cursor(records=2)) == whole[2:]
+
+
+def test_two_columns_of_one_name_are_refused():
+    import pyarrow
+    import pyarrow.parquet
+
+    sink = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table([["x"], ["y"]], names=["q", "q"]), sink)
+    for content, name, place in ((b"a,q,q\n1,2,3\n", "a.csv", 3), (sink.getvalue(), "a.parquet", 1)):
+        with pytest.raises(FileRefused) as refused:
+            events(content, name)
+        assert (refused.value.code, refused.value.column) == ("doubled_column", place)
