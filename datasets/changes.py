@@ -128,11 +128,16 @@ def items_remove(change: ChangeSet, items: list[Item]) -> int:
                     raw_before=item.raw) for item in items),
         batch_size=CHUNK,
     )  # fmt: skip
+    items_delete(items)
+    return len(items)
+
+
+def items_delete(items: list[Item]) -> None:
+    """Take items and their words away for good."""
     words_drop([_entry(item) for item in items])
     ids = [item.pk for item in items]
     for start in range(0, len(ids), 900):
         Item.objects.filter(pk__in=ids[start : start + 900]).delete()
-    return len(items)
 
 
 def items_restore(change: ChangeSet) -> None:

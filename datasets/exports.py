@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from datasets.formats.base import FileFacts
 from datasets.formats.delimited import ITEM_COLUMN, JSON_MARK, SPLIT_COLUMN
 from datasets.formats.sniff import UTF8_MARK
 from datasets.formats.strict_json import dumps
 from datasets.models import DatasetVersion, FileImport, Item
+from datasets.readers import as_utf8
 from rftstudio.core.errors import UserError
 
 FORMATS = {"jsonl": "application/jsonl", "csv": "text/csv; charset=utf-8", "parquet": "application/vnd.apache.parquet"}
@@ -45,12 +47,14 @@ def _jsonl(version: DatasetVersion, split: str) -> Iterator[bytes]:
     source = _unchanged_source(version, split)
     if source:
         with source.source_file.content.open("rb") as stream:
-            while piece := stream.read(_CHUNK):
+            text = as_utf8(stream, FileFacts(**source.facts)) if source.encoding else stream
+            text.seek(0)
+            while piece := text.read(_CHUNK):
                 yield piece
         return
     first = version.imports.first()
     facts = first.facts if first and first.facts.get("format") == "jsonl" else {}
-    end = facts.get("line_end", "\n").encode()
+    end = b"\r\n" if facts.get("line_end") == "\r\n" else b"\n"
     if facts.get("encoding_mark"):
         yield UTF8_MARK
     buffer, size = [], 0

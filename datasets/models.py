@@ -4,6 +4,7 @@ from typing import Any
 
 from django.db import models
 
+from datasets.formats.encodings import ENCODINGS
 from datasets.formats.eval_items import unwrap
 from datasets.formats.strict_json import loads_showable
 from rftstudio.core.models import PublicIdField
@@ -135,6 +136,9 @@ class FileImport(models.Model):
     split = models.CharField(
         max_length=12, choices=Split.choices, blank=True, help_text="Where every row goes; empty: as the rows say."
     )
+    encoding = models.CharField(
+        max_length=20, blank=True, help_text="In which the file is read, when a person said that it is not UTF-8."
+    )
     facts = models.JSONField(default=dict, blank=True, help_text="Format, byte order mark, line end, delimiter.")
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     records = models.BigIntegerField(default=0, help_text="Records read and stored; a writer must find it unchanged.")
@@ -150,6 +154,10 @@ class FileImport(models.Model):
 
     class Meta:
         ordering = ["pk"]
+
+    @property
+    def encoding_label(self) -> str:
+        return ENCODINGS.get(self.encoding, self.encoding)
 
 
 class ChangeSet(models.Model):

@@ -95,7 +95,7 @@ def version_gates(version: DatasetVersion) -> list[Gate]:
         gates.append(Gate("warn", f"{repeats['leaks']:,} conversations are in two splits", "leaks"))
     elif version.item_count:
         gates.append(Gate("ok", "no repeats between splits"))
-    near = sum(pair["leak"] for pair in (version.stats.get("near") or {}).get("pairs", []))
+    near = (version.stats.get("near") or {}).get("leaks", 0)
     if near:
         gates.append(Gate("warn", f"{near:,} almost equal questions are in two splits", "leaks"))
     empty = next((entry for entry in version.report.get("warnings", []) if entry["code"] == "empty_reference"), None)

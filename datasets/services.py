@@ -14,12 +14,12 @@ from django.db.models import Max, Sum
 from django.utils import timezone
 from django.utils.text import slugify
 
-from datasets import changes, hashing, importing, near_repeats, readers, repeats, reports, selectors, tasks
+from datasets import changes, hashing, importing, readers, repeats, reports, selectors, tasks
 from datasets.bulk import ITEM_COLUMNS, items_insert
 from datasets.errors import VersionFrozen, VersionNotReady
 from datasets.formats.base import FileRefused
+from datasets.formats.encodings import ENCODINGS
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, SourceFile, Split
-from datasets.row_checks import question_of
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
@@ -136,6 +136,7 @@ def dataset_version_import_start(
     source_file: SourceFile,
     mapping: dict[str, str] | None = None,
     split: str = "",
+    encoding: str = "",
     add_to: DatasetVersion | None = None,
     queue: bool = True,
 ) -> FileImport:
@@ -149,7 +150,9 @@ def dataset_version_import_start(
     if split and split not in Split.values:
         raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
-    waiting = _unfinished(dataset, source_file, mapping, split)
+    if encoding and encoding not in ENCODINGS:
+        raise UserError(f"{encoding!r} is no encoding.", where="encoding", fix=f"Use {', '.join(ENCODINGS)}.")
+    waiting = _unfinished(dataset, source_file, mapping=mapping, split=split, encoding=encoding)
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
         waiting = FileImport.objects.create(
@@ -157,6 +160,7 @@ def dataset_version_import_start(
             source_file=source_file,
             mapping=mapping,
             split=split,
+            encoding=encoding,
             first_position=_next_position(version),
         )
         audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
@@ -175,11 +179,10 @@ def _check_mapping(mapping: dict[str, str]) -> None:
         )
 
 
-def _unfinished(dataset: Dataset, source_file: SourceFile, mapping: dict[str, str], split: str) -> FileImport | None:
+def _unfinished(dataset: Dataset, source_file: SourceFile, **asked: Any) -> FileImport | None:
     return (
         FileImport.objects.filter(
-            version__dataset=dataset, source_file__sha256=source_file.sha256, status=FileImport.Status.RUNNING,
-            mapping=mapping, split=split,
+            version__dataset=dataset, source_file__sha256=source_file.sha256, status=FileImport.Status.RUNNING, **asked
         )
         .select_related("version", "source_file")
         .last()
@@ -228,6 +231,8 @@ def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any
     questions = None
     try:
         _look_at_file(file_import)
+        if file_import.records == 0:
+            _earlier_reading_remove(file_import)
         questions = importing.run(file_import, on_progress)
     except FileRefused as refused:
         importing.refuse(file_import, refused)
@@ -237,12 +242,24 @@ def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any
     return True
 
 
+def _earlier_reading_remove(file_import: FileImport) -> None:
+    """The items of the same file as it was read before, in another encoding. In pieces, so that it may be killed; never
+    those of another process that has begun to read it anew."""
+    earlier = Item.objects.filter(version=file_import.version_id, position__gte=file_import.first_position)
+    while earlier.exists():
+        with transaction.atomic():
+            unread = FileImport.objects.select_for_update().filter(pk=file_import.pk, records=0)
+            if not unread.filter(status=FileImport.Status.RUNNING).exists():
+                raise importing.Overtaken
+            changes.items_delete(list(earlier.order_by("position")[:COPIED_AT_ONCE]))
+
+
 def _look_at_file(file_import: FileImport) -> None:
     """Name the format and settle the mapping, once."""
     if file_import.facts:
         return
     with file_import.source_file.content.open("rb") as stream:
-        facts = readers.facts_of(stream, file_import.source_file.filename)
+        facts = readers.facts_of(stream, file_import.source_file.filename, file_import.encoding)
         first = readers.first_rows(stream, facts, 20)
         if facts.format == "json_array":
             facts.notes.append("json_array")
@@ -423,26 +440,3 @@ def version_recount(*, version_id: int) -> None:
     version = DatasetVersion.objects.get(pk=version_id)
     if version.status == DatasetVersion.Status.DRAFT:
         changes.recount(version)
-
-
-def near_repeats_find(*, version_id: int) -> None:
-    """Look for questions that are almost the same, and keep the pairs with the statistics."""
-    version = DatasetVersion.objects.get(pk=version_id)
-    items = Item.objects.filter(version=version).order_by("position")[: near_repeats.MAX_ITEMS]
-    sides: dict[str, tuple[str, str]] = {}
-
-    def questions():
-        for item in items.iterator(chunk_size=1000):
-            sides[item.key] = (item.title, item.split)
-            yield item.key, question_of(item.data)
-
-    pairs = [
-        {"first": first, "second": second, "likeness": likeness, "title": sides[first][0],
-         "leak": sides[first][1] != sides[second][1]}
-        for first, second, likeness in near_repeats.near_pairs(questions())
-    ]  # fmt: skip
-    found = {"pairs": pairs, "looked_at": min(version.item_count, near_repeats.MAX_ITEMS), "of": version.item_count}
-    with transaction.atomic():
-        version = DatasetVersion.objects.select_for_update().get(pk=version_id)
-        version.stats = version.stats | {"near": found}
-        version.save(update_fields=["stats", "updated_at"])

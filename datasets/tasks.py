@@ -19,9 +19,9 @@ def imports_sweep() -> None:
 
 @shared_task(acks_late=True)
 def near_repeats_find(version_id: int) -> None:
-    from datasets import services
+    from datasets import near_finding
 
-    services.near_repeats_find(version_id=version_id)
+    near_finding.near_repeats_find(version_id=version_id)
 
 
 @shared_task(acks_late=True)

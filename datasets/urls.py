@@ -26,4 +26,7 @@ urlpatterns = [
     path(_VERSION + "freeze/", views_changes.version_freeze, name="version-freeze"),
     path(_VERSION + "copy/", views_changes.version_copy, name="version-copy"),
     path(_VERSION + "near/", views_changes.near_repeats, name="near-repeats"),
+    path(_VERSION + "near/found/", views.near_found, name="near-found"),
+    path(_VERSION + "encodings/", views_changes.encodings, name="encodings"),
+    path(_VERSION + "reread/", views_changes.file_reread, name="file-reread"),
 ]

@@ -16,6 +16,7 @@ from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
 from datasets.labelling.pages import item_labels, label_figure, label_marks
 from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
+from datasets.rereading import import_to_reread
 from datasets.row_checks import reference_of
 from datasets.row_mapping import USUAL_PROMPTS, USUAL_REFERENCES
 from rftstudio.teams.permissions import Permission, can, check_can
@@ -190,6 +191,7 @@ def version_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
         "last_change": version.changes.filter(undone_at=None).first() if is_draft else None,
         "tabs": _tabs(version, kinds, request.GET.get("tab", "items")),
         "exports": list(exports.FORMATS),
+        "reread": import_to_reread(version) if may_edit and version.status != DatasetVersion.Status.FROZEN else None,
         "progress": progress_context(version) if version.status == DatasetVersion.Status.IMPORTING else None,
     }
 
@@ -200,7 +202,7 @@ SIDE_TONES = (("train", "c1"), ("validation", "c2"), ("test", "c6"))
 def _tabs(version: DatasetVersion, kinds: list[pages.ProblemKind], current: str) -> list[dict[str, Any]]:
     repeats = version.stats.get("repeats", {})
     lines = sum(kind.count for kind in kinds)
-    near = len((version.stats.get("near") or {}).get("pairs", []))
+    near = (version.stats.get("near") or {}).get("count", 0)
     words = (
         ("items", "Items", version.item_count, None),
         ("lines", "Lines to fix", None if lines else 0, lines or None),
@@ -303,6 +305,17 @@ def import_progress(request: TeamRequest, public_id: str) -> HttpResponse:
         return redirect_to(request, version_url(version))
     context = {"version": version, "team": version.team, "progress": progress_context(version)}
     return render(request, "datasets/_import_progress.html", context)
+
+
+@team_view
+@require_GET
+def near_found(request: TeamRequest, public_id: str) -> HttpResponse:
+    """How far the look for almost equal questions is; when it has ended, the tab is asked for anew."""
+    version = selectors.version_get(team=request.actor.team, public_id=public_id)
+    near = version.stats.get("near") or {}
+    if not near.get("is_looking"):
+        return redirect_to(request, version_url(version, "?tab=repeats"))
+    return render(request, "datasets/_near_looking.html", {"version": version, "team": version.team, "near": near})
 
 
 @team_view

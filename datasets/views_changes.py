@@ -6,9 +6,10 @@ from functools import wraps
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from datasets import repairs, selectors, services, tasks
+from datasets import near_finding, repairs, rereading, selectors, services
+from datasets.formats.encodings import ENCODINGS
 from datasets.forms import LineForm, SplitForm
 from datasets.models import DatasetVersion
 from datasets.row_mapping import TARGETS
@@ -28,7 +29,8 @@ def version_change(change: Callable[[TeamRequest, DatasetVersion], tuple[str, st
         version = selectors.version_get(team=request.actor.team, public_id=public_id)
         try:
             said, url = change(request, version)
-            messages.success(request, said)
+            if said:
+                messages.success(request, said)
         except (NotFound, NotAllowed):
             raise
         except StudioError as exc:
@@ -101,14 +103,31 @@ def version_copy(request: TeamRequest, version: DatasetVersion) -> tuple[str, st
 
 @version_change
 def near_repeats(request: TeamRequest, version: DatasetVersion) -> tuple[str, str]:
+    near_finding.near_repeats_start(actor=request.actor, version=version)
+    return "", version_url(version, "?tab=repeats")
+
+
+@version_change
+def file_reread(request: TeamRequest, version: DatasetVersion) -> tuple[str, str]:
+    encoding = request.POST.get("encoding", "")
+    found = rereading.file_reread(actor=request.actor, version=version, encoding=encoding)
+    name = found.source_file.filename
+    said = f"{name} is read as {ENCODINGS[encoding]}." if encoding else f"{name} is read as it came, as UTF-8."
+    return said, version_url(version)
+
+
+@team_view
+@require_GET
+def encodings(request: TeamRequest, public_id: str) -> HttpResponse:
+    """How the newest file would read in the encodings that fit it."""
+    version = selectors.version_get(team=request.actor.team, public_id=public_id)
     check_can(request.actor, Permission.DATASET_EDIT, team=version.team)
-    if version.item_count <= 2000:
-        services.near_repeats_find(version_id=version.pk)
-        return "Looked for questions that are almost the same.", version_url(version, "?tab=repeats")
-    tasks.near_repeats_find.delay_on_commit(version.pk)
-    return "Looking for questions that are almost the same; this page will list them.", version_url(
-        version, "?tab=repeats"
-    )
+    newest = version.imports.select_related("source_file").last()
+    if newest is None:
+        raise Http404
+    context = {"version": version, "file": newest, "candidates": rereading.candidates_shown(newest)}
+    template = "datasets/_encodings.html" if getattr(request, "htmx", False) else "datasets/encodings.html"
+    return render(request, template, context)
 
 
 @team_view

@@ -14,11 +14,11 @@ ENCODINGS = {
     "utf-16-le": "UTF-16 without a mark",
     "utf-16-be": "UTF-16 without a mark, big end first",
     "utf-32": "UTF-32",
+    "cp949": "EUC-KR (Korean)",  # before Chinese: its bytes are usual Chinese ones too, but not the other way round
     "gb18030": "GB18030 or GBK (Chinese)",
     "big5": "Big5 (Chinese)",
     "cp932": "Shift JIS (Japanese)",
     "euc_jp": "EUC-JP (Japanese)",
-    "cp949": "EUC-KR (Korean)",
     "cp1252": "Windows-1252 or Latin-1 (Western Europe)",
     "cp1250": "Windows-1250 (Central Europe)",
     "cp1251": "Windows-1251 (Cyrillic)",
@@ -94,8 +94,13 @@ def _shape(codec: str, text: str, strange: list[str]) -> float:
     """What speaks against an encoding although each character might belong."""
     if codec in ("cp932", "euc_jp") and sum("\u3040" <= char <= "\u30ff" for char in strange) < 0.15 * len(strange):
         return 0.3  # Japanese without kana
-    if codec in ("cp1252", "cp1250") and re.search("[^\x00-\x7f]{4}", text):
+    if codec in ("cp1252", "cp1250") and re.search("[^\x00-\x7f]{5}", text):
         return 0.3  # accents do not come in rows
+    if codec in ("cp949", "gb18030", "big5"):
+        joined = len(re.findall("[a-z][^\x00-\x7f]|[^\x00-\x7f][a-z]", text))
+        return 0.3 if joined * 4 > len(strange) else 1.0  # letters grown together with signs
+    if codec in ("cp1251", "koi8_r") and re.search("[a-z][\u0400-\u045f]|[\u0400-\u045f][a-z]", text):
+        return 0.3  # one word in two alphabets
     if codec in ("cp1251", "koi8_r"):
         return (
             1.0 if sum(char.islower() for char in strange) * 2 > len(strange) else 0.4
@@ -128,7 +133,7 @@ _TYPICAL: dict[str, Callable[[str], float]] = {
     "big5": _common_in("big5", 0xA4, 0xC6),
     "cp932": _japanese,
     "euc_jp": _japanese,
-    "cp949": lambda char: float("\uac00" <= char <= "\ud7a3" or _is_wide_sign(char)),
+    "cp949": _common_in("euc_kr", 0xB0, 0xC8),
     "cp1252": lambda char: float(char in _WESTERN),
     "cp1250": lambda char: 0.95 * (char in _CENTRAL),
     "cp1251": lambda char: float("\u0400" <= char <= "\u045f" or char in "«»„“”–—№…"),

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from datasets import importing, services
+from datasets import importing, near_finding, services
 from datasets.errors import VersionFrozen, VersionNotReady
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, SourceFile
 from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
@@ -225,7 +225,7 @@ def test_near_repeats_are_found_in_the_background(member):
         "A German company stores goods for a Dutch retailer in its warehouse. Where is the service taxed, and by whom{}"
     )
     version = import_bytes(member, jsonl(row(text.format("?")), row(text.format(" then?")), row("Something else here")))
-    services.near_repeats_find(version_id=version.pk)
+    near_finding.near_repeats_find(version_id=version.pk)
     version.refresh_from_db()
     pairs = version.stats["near"]["pairs"]
     assert [(pair["first"], pair["second"]) for pair in pairs] == [("0001", "0002")]

@@ -122,6 +122,9 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "datasets:version-freeze": act(P.DATASET_EDIT, "draft"),
     "datasets:version-copy": act(P.DATASET_EDIT, "draft"),
     "datasets:near-repeats": act(P.DATASET_EDIT, "draft"),
+    "datasets:near-found": see("draft"),
+    "datasets:encodings": TeamRule(get=P.DATASET_EDIT, of=("draft",)),
+    "datasets:file-reread": act(P.DATASET_EDIT, "draft"),
     # labels
     "labels:task-list": see(),
     "labels:task-new": form(P.DATASET_EDIT),

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils.text import slugify
 
 from datasets import services
+from datasets.formats.encodings import ENCODINGS
 from datasets.models import Dataset, DatasetVersion, FileImport
 from datasets.reports import report_full
 from datasets.row_mapping import parse_mapping
@@ -30,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--dataset", required=True, help="the dataset's name; made when there is none")
         parser.add_argument("--map", default="", help="prompt=COLUMN,reference=COLUMN,developer=…,id=…,split=…")
         parser.add_argument("--split", default="", help="train, validation or test: where every row of the file goes")
+        parser.add_argument("--encoding", default="", help=f"when it is not UTF-8: {', '.join(ENCODINGS)}")
         parser.add_argument("--new-version", action="store_true", help="start a version with this file's rows alone")
         parser.add_argument("--freeze", action="store_true", help="freeze the version when nothing is in its way")
         parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
@@ -68,7 +70,7 @@ class Command(BaseCommand):
         dataset = self._dataset(actor, options["dataset"])
         with options["file"].open("rb") as stream:
             source_file = services.source_file_upload(actor=actor, filename=options["file"].name, content=stream)
-        known = self._known(dataset, source_file.sha256, mapping) if not options["new_version"] else None
+        known = self._known(dataset, source_file.sha256, mapping, options) if not options["new_version"] else None
         if known:
             report = report_full(known)
             report["warnings"] = [*report["warnings"], _already(known)]
@@ -80,6 +82,7 @@ class Command(BaseCommand):
             source_file=source_file,
             mapping=mapping,
             split=options["split"],
+            encoding=options["encoding"],
             add_to=add_to,
             queue=False,
         )
@@ -97,12 +100,16 @@ class Command(BaseCommand):
         found = found or Dataset.objects.filter(team=actor.team, name=name).first()
         return found or services.dataset_create(actor=actor, name=name)
 
-    def _known(self, dataset: Dataset, sha256: str, mapping: dict[str, str]) -> FileImport | None:
+    def _known(
+        self, dataset: Dataset, sha256: str, mapping: dict[str, str], options: dict[str, Any]
+    ) -> FileImport | None:
         """An import of the same bytes into the newest version, which is not done twice."""
         newest = dataset.versions.exclude(status=DatasetVersion.Status.FAILED).order_by("-number").first()
         if newest is None:
             return None
-        done = newest.imports.filter(source_file__sha256=sha256, status=FileImport.Status.DONE)
+        done = newest.imports.filter(
+            source_file__sha256=sha256, status=FileImport.Status.DONE, encoding=options["encoding"]
+        )
         same = [each for each in done if not mapping or each.mapping == mapping]
         return same[-1] if same else None
 

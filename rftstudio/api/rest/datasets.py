@@ -9,7 +9,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from datasets import diffs, exports, selectors, services, tasks
+from datasets import diffs, exports, near_finding, selectors, services
+from datasets.formats.encodings import ENCODINGS
 from datasets.models import Dataset, DatasetVersion, Split
 from datasets.row_mapping import TARGETS
 from rftstudio.api.rest.describe import describe
@@ -20,7 +21,6 @@ from rftstudio.teams.permissions import Permission
 EDIT = Permission.DATASET_EDIT
 #: Smaller files are imported before the answer is given, as in the browser.
 IMPORT_AT_ONCE = 2_000_000
-NEAR_AT_ONCE = 2000
 
 
 class DatasetWire(Row):
@@ -85,6 +85,8 @@ class ImportNew(Wanted):
         child=serializers.CharField(max_length=200), required=False,
         help_text=f"Columns that become messages, for files without them: {', '.join(TARGETS)}.",
     )  # fmt: skip
+    split = serializers.ChoiceField(Split.values, required=False, help_text="Where every row goes, whatever it says.")
+    encoding = serializers.ChoiceField(list(ENCODINGS), required=False, help_text="When the file is not UTF-8.")
     add_to = serializers.CharField(max_length=64, required=False, help_text="A draft to add to; else a new version.")
 
     example = {"source_file": example_id("file-"), "mapping": {"prompt": "question", "reference": "answer"}}
@@ -159,7 +161,7 @@ class DatasetImport(OfDataset):
         is_small = source.bytes <= IMPORT_AT_ONCE
         started = services.dataset_version_import_start(
             actor=self.actor, dataset=dataset, source_file=source, mapping=wanted.get("mapping"), add_to=draft,
-            queue=not is_small,
+            split=wanted.get("split", ""), encoding=wanted.get("encoding", ""), queue=not is_small,
         )  # fmt: skip
         if is_small:
             services.file_import_run(file_import_id=started.pk)
@@ -215,11 +217,8 @@ class VersionNearRepeats(OfVersion):
     def post(self, request: Request, public_id: str) -> Response:
         version = self.version()
         self.values(Empty)
-        if version.item_count <= NEAR_AT_ONCE:
-            services.near_repeats_find(version_id=version.pk)
-            version.refresh_from_db()
-        else:
-            tasks.near_repeats_find.delay_on_commit(version.pk)
+        near_finding.near_repeats_start(actor=self.actor, version=version)
+        version.refresh_from_db()
         return self.shown(version, VersionWhole, status=202)
 
 

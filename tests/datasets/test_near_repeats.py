@@ -1,0 +1,60 @@
+"""Almost equal questions: what is found, what is not, and that a set made of one template stays small."""
+
+import random
+
+from datasets import near_finding, near_repeats
+from datasets.models import DatasetVersion
+from tests.datasets.helpers import import_bytes, jsonl, row
+
+WORDS = [f"word{number}" for number in range(400)]
+
+
+def text(draw: random.Random, length: int = 300) -> str:
+    return " ".join(draw.choices(WORDS, k=length))
+
+
+def pairs_of(*texts: str) -> list[tuple[int, int]]:
+    signatures = near_repeats.Signatures(len(texts))
+    signatures.add(texts)
+    return [pair[:2] for pair in near_repeats.near_pairs(signatures)]
+
+
+def test_changed_endings_are_found_and_different_texts_are_not():
+    draw = random.Random(1)
+    texts = [text(draw) for _ in range(300)]
+    changed = [f"{each} and one more thing" if place % 3 == 0 else text(draw) for place, each in enumerate(texts)]
+    assert pairs_of(*texts, *changed) == [(place, 300 + place) for place in range(0, 300, 3)]
+
+
+def test_equal_texts_are_not_almost_equal():
+    assert pairs_of("a b c d e", "a b c d e", "quite another one") == []
+
+
+def test_one_template_gives_a_pair_for_each_item_at_most():
+    same = text(random.Random(2), 200)
+    found = pairs_of(*(f"{same} {number}" for number in range(3000)))
+    assert [second for _, second in found] == list(range(1, 3000))
+
+
+def test_leaks_come_first_and_are_all_counted(member, db, monkeypatch):
+    monkeypatch.setattr(near_repeats, "MAX_PAIRS", 2)
+    draw, rows = random.Random(3), []
+    for number in range(6):
+        said = text(draw)
+        rows += [row(f"{said} one", split="train"), row(f"{said} two", split="test" if number > 3 else "train")]
+    version = import_bytes(member, jsonl(*rows))
+    near_finding.near_repeats_find(version_id=version.pk)
+    near = DatasetVersion.objects.get().stats["near"]
+    assert (near["count"], near["leaks"], near["looked_at"], near["of"]) == (6, 2, 12, 12)
+    assert [pair["leak"] for pair in near["pairs"]] == [True, True]
+    assert [pair["positions"] for pair in near["pairs"]] == [[8, 9], [10, 11]]
+
+
+def test_large_version_is_looked_through_by_a_worker(member, db, monkeypatch, django_capture_on_commit_callbacks):
+    monkeypatch.setattr(near_finding, "FOUND_AT_ONCE", 1)
+    version = import_bytes(member, jsonl(row("a b c"), row("d e f")))
+    with django_capture_on_commit_callbacks() as queued:
+        near_finding.near_repeats_start(actor=member, version=version)
+    version.refresh_from_db()
+    assert version.stats["near"]["is_looking"]
+    assert len(queued) == 1
