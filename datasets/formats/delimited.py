@@ -143,18 +143,18 @@ def _put(value: dict[str, Any], name: str, cell: str, is_own: bool) -> None:
     if is_own:
         if name.endswith(JSON_MARK):
             if cell:
-                value[name.removesuffix(JSON_MARK)] = _strict(cell)
+                value[name.removesuffix(JSON_MARK)] = strict(cell)
             return
         if name in (ITEM_COLUMN, SPLIT_COLUMN):
             return
         cell = cell[1:] if _ESCAPED.match(cell) else cell
     if name in STRUCTURED and cell.lstrip()[:1] in ("[", "{"):
-        value[name] = _strict(cell)
+        value[name] = strict(cell)
     elif name not in STRUCTURED or cell:
         value[name] = cell
 
 
-def _strict(cell: str) -> Any:
+def strict(cell: str) -> Any:
     def refuse(name: str) -> Any:
         raise ValueError(f"{name} is not JSON")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from datasets.formats.base import BadLine, Blank, Cursor, FileFacts, FileRefused, Row
-from datasets.formats.delimited import STRUCTURED
+from datasets.formats.delimited import JSON_MARK, SPLIT_COLUMN, STRUCTURED, strict
 from datasets.formats.strict_json import canonical_bytes, dumps
 
 MISSING = "Reading Parquet needs pyarrow, which this installation does not have."
@@ -31,6 +31,7 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
             raise FileRefused(
                 "doubled_column", f"Two columns are named {doubled!r}.", "Give each column a name of its own."
             )
+        is_own = SPLIT_COLUMN in facts.columns and all(map(pyarrow.types.is_string, table.schema_arrow.types))
         batches = table.iter_batches(batch_size=256)
         number = 0
         for batch in batches:
@@ -40,7 +41,7 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
             for record in batch.to_pylist():
                 number += 1
                 if number > cursor.records:
-                    yield _row(record, number)
+                    yield (_own_row if is_own else _row)(record, number)
     except pyarrow.ArrowException as exc:
         raise FileRefused(
             "bad_parquet", f"The Parquet file cannot be read: {exc}", "It may be cut. Write or fetch it again."
@@ -59,6 +60,21 @@ def _row(record: dict[str, Any], number: int) -> Row | BadLine:
         _open_structured(value, name)
     raw = dumps(value)
     return Row(number, raw, value, canonical_bytes(value), number, ("nul_character",) if "\\u0000" in raw else ())
+
+
+def _own_row(record: dict[str, Any], number: int) -> Row | BadLine:
+    """A row of our own export: JSON text under `x:json`, and what is null was never there."""
+    value: dict[str, Any] = {}
+    for name, cell in record.items():
+        if cell is None or name == SPLIT_COLUMN:
+            continue
+        is_json = name.endswith(JSON_MARK) or (name in STRUCTURED and cell[:1] in ("[", "{"))
+        try:
+            value[name.removesuffix(JSON_MARK)] = strict(cell) if is_json else cell
+        except (ValueError, RecursionError) as exc:
+            return BadLine(number, [*record].index(name) + 1, "invalid_json", f"Column {name!r} should hold JSON: {exc}.",
+                           "Correct the cell.", number).holding(repr(record))  # fmt: skip
+    return Row(number, dumps(value), value, canonical_bytes(value), number, split=record[SPLIT_COLUMN] or "")
 
 
 def _open_structured(value: dict[str, Any], name: str) -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from datasets.models import Label, LabelEntry, LabelTask
@@ -67,16 +68,29 @@ def is_adjudicator(actor: Actor, task: LabelTask) -> bool:
 def open_for(actor: Actor, task: LabelTask) -> QuerySet[LabelEntry]:
     """Entries that this person may label now, in order: not answered by them, with a place left."""
     name, now = annotator_name(actor), timezone.now()
-    mine = Label.objects.filter(entry=OuterRef("pk"), annotator=name, is_adjudication=False)
-    others = Q(labels__is_adjudication=False) & ~Q(labels__annotator=name)
-    holds = Q(labels__status=Label.Status.SUBMITTED) | Q(labels__status=Label.Status.DRAFT, labels__lease_until__gt=now)
+    labels = Label.objects.filter(entry=OuterRef("pk"), is_adjudication=False).order_by()
+    holds = Q(status=Label.Status.SUBMITTED) | Q(status=Label.Status.DRAFT, lease_until__gt=now)
+    # Counted entry by entry, not by a join over all: the first one that fits ends the search.
+    taken = labels.exclude(annotator=name).filter(holds).values("entry").annotate(count=Count("pk")).values("count")
     return (
         task.entries.filter(status=LabelEntry.Status.OPEN)
-        .exclude(Exists(mine.exclude(status=Label.Status.DRAFT)))
-        .annotate(taken=Count("labels", filter=others & holds))
+        .exclude(Exists(labels.filter(annotator=name).exclude(status=Label.Status.DRAFT)))
+        .annotate(taken=Coalesce(Subquery(taken), 0))
         .filter(taken__lt=task.overlap)
         .order_by("position")
     )
+
+
+def entry_ahead(*, actor: Actor, task: LabelTask, after: int) -> tuple[LabelEntry, Label] | None:
+    """The entry that will most likely be the person's next one after `after`, with their draft of it, for the page to
+    prepare. Nothing is held by looking at it."""
+    if not is_annotator(actor, task) or task.status != LabelTask.Status.OPEN:
+        return None
+    entry = open_for(actor, task).filter(position__gt=after).select_related("item", "task").first()
+    if entry is None:
+        return None
+    draft = entry.labels.filter(annotator=annotator_name(actor), is_adjudication=False).first()
+    return entry, draft or Label(entry=entry)
 
 
 def labels_visible(*, actor: Actor, task: LabelTask) -> QuerySet[Label]:

@@ -126,13 +126,10 @@ def entry_claim(*, actor: Actor, task: LabelTask) -> tuple[LabelEntry, Label] | 
     name = annotator_name(actor)
     for _ in range(5):
         with transaction.atomic():
-            draft = (
-                Label.objects.filter(entry__task=task, annotator=name, status=Label.Status.DRAFT, is_adjudication=False)
-                .filter(entry__status=LabelEntry.Status.OPEN)
-                .select_related("entry__item")
-                .order_by("entry__position")
-                .first()
-            )
+            # By person first, and put in order here: by entry, the database would walk the whole queue for it.
+            drafts = Label.objects.filter(user=actor.user, annotator=name, status=Label.Status.DRAFT)
+            drafts = drafts.filter(is_adjudication=False, entry__task=task, entry__status=LabelEntry.Status.OPEN)
+            draft = min(drafts.select_related("entry__item"), key=lambda each: each.entry.position, default=None)
             if draft and _has_place(draft.entry, name):
                 return draft.entry, _hold(draft)
             if draft:

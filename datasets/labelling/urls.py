@@ -12,6 +12,7 @@ urlpatterns = [
     path("t/<slug:team>/labels/import/", views.task_import, name="task-import"),
     path(_TASK, views.task_detail, name="task-detail"),
     path(_TASK + "next/", views.entry_next, name="entry-next"),
+    path(_TASK + "ahead/<int:position>/", views.entry_ahead, name="entry-ahead"),
     path(_TASK + "undo/", views.label_undo, name="label-undo"),
     path(_TASK + "apply/", views.labels_apply, name="labels-apply"),
     path(_TASK + "status/", views.task_status, name="task-status"),

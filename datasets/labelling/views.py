@@ -105,6 +105,18 @@ def entry_next(request: TeamRequest, public_id: str) -> HttpResponse:
     return render(request, "labels/queue.html", _next_context(request, task))
 
 
+@team_view
+@require_GET
+def entry_ahead(request: TeamRequest, public_id: str, position: int) -> HttpResponse:
+    """What most likely comes after the entry at `position`, prepared while that one is read; empty when nothing does."""
+    task = selectors.task_get(team=request.actor.team, public_id=public_id)
+    check_can(request.actor, Permission.LABEL, team=task.team)
+    found = selectors.entry_ahead(actor=request.actor, task=task, after=position)
+    if found is None:
+        return HttpResponse(status=204)
+    return render(request, "labels/_queue.html", _queue_context(request, task, *found) | {"can_undo": True})
+
+
 def _next_context(request: TeamRequest, task: LabelTask, notice: str = "") -> dict[str, object]:
     claimed = services.entry_claim(actor=request.actor, task=task)
     if claimed is None:

@@ -88,6 +88,18 @@ def test_csv_with_one_cell_edited_becomes_a_new_dataset(member):
     assert problems(back) == []
 
 
+def test_parquet_round_trip_keeps_types_absences_and_splits(member):
+    pytest.importorskip("pyarrow")
+    rows = [row("a", reference_answer="x", n=1, split="test"), row("b", reference_answer="{", n=None, split="train")]
+    version = import_bytes(member, jsonl(*rows, row("c", tags=["t"], split="train")))
+    back = import_bytes(member, exported(version, "parquet"), "export.parquet", name="back")
+    assert problems(back) == []
+    assert [item.data for item in back.items.order_by("position")] == [
+        item.data for item in version.items.order_by("position")
+    ]
+    assert list(back.items.order_by("position").values_list("split", flat=True)) == ["test", "train", "train"]
+
+
 def test_parquet_round_trip(member):
     pytest.importorskip("pyarrow")
     version = import_bytes(member, jsonl(row("a", reference_answer="x"), row("b", reference_answer="y")))

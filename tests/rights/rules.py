@@ -131,6 +131,7 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "labels:task-import": form(P.DATASET_EDIT),
     "labels:task-detail": see("task"),
     "labels:entry-next": TeamRule(get=P.LABEL, of=("task",)),
+    "labels:entry-ahead": TeamRule(get=P.LABEL, of=("task", "zero")),
     "labels:label-undo": act(P.LABEL, "task"),
     "labels:labels-apply": act(P.DATASET_EDIT, "task"),
     "labels:task-status": act(P.DATASET_EDIT, "task", data={"status": "closed"}),

@@ -16,7 +16,7 @@
       if (row) take(row);
     });
   }
-  document.addEventListener("htmx:afterSwap", takeFirst);
+  for (const name of ["htmx:afterSwap", "queue:shown"]) document.addEventListener(name, takeFirst);
   takeFirst();
 
   // A hold is renewed while somebody looks at the entry, not for a tab left open.

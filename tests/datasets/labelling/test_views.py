@@ -7,6 +7,7 @@ from django.urls import reverse
 from datasets.labelling import services
 from datasets.models import Label, LabelTask
 from tests.datasets.helpers import CASES
+from tests.datasets.labelling.conftest import FIELDS
 
 pytestmark = pytest.mark.django_db
 
@@ -239,3 +240,27 @@ def test_twenty_tasks_ask_as_many_queries_as_ten(client_of, member, version, tea
             client.get(reverse("labels:task-list", args=[team.slug]))
         counts.append(len(queries))
     assert counts[0] == counts[1]
+
+
+def test_entry_ahead_is_blind_and_holds_nothing(client_of, task, anna, bert):
+    submitted(bert, task, "Yes")
+    submitted(bert, task, "No")
+    entry, _ = services.entry_claim(actor=anna, task=task)
+    client = client_of(anna)
+    page = client.get(url("entry-ahead", task, entry.position)).content.decode()
+    assert "Question 1?" in page
+    assert bert.user.email not in page
+    assert "secret reference" not in page
+    assert 'value="1" checked' not in page
+    assert Label.objects.filter(user=anna.user).count() == 1
+    assert client.get(url("entry-ahead", task, 3)).status_code == 204
+
+
+def test_entry_ahead_passes_over_what_is_taken(client_of, member, version, anna, bert):
+    task = services.task_create(actor=member, name="Once", fields=FIELDS, version=version, overlap=1)
+    services.entry_claim(actor=anna, task=task)
+    services.entry_claim(actor=bert, task=task)
+    page = client_of(anna).get(url("entry-ahead", task, 0)).content.decode()
+    assert "Question 2?" in page
+    services.task_set_status(actor=member, task=task, status="closed")
+    assert client_of(anna).get(url("entry-ahead", task, 0)).status_code == 204
