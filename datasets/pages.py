@@ -1,5 +1,6 @@
 """What the dataset pages show, gathered for the templates: keyset pages, groups of problems, figures."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from rftstudio.teams.models import Team
 PAGE = 50
 SHOWN_LINES = 12
 COVERAGE_ROWS = 5_000
+HINT_ROWS = 50
+_NUMBER = re.compile(r"[+-]?[0-9]+([.,][0-9]+)*(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 
 @dataclass
@@ -167,7 +170,26 @@ def split_coverage(version: DatasetVersion) -> dict[str, str]:
     }
 
 
-def field_rows(stats: dict[str, Any], by_split: dict[str, str] | None = None) -> list[dict[str, Any]]:
+def text_hints(version: DatasetVersion) -> dict[str, str]:
+    """For texts that hold something else: a grader that compares numbers gets the text "7" and not the number. Judged by
+    the first rows."""
+    seen: dict[str, list[str]] = {}
+    for item in Item.objects.filter(version=version).order_by("position").only("raw")[:HINT_ROWS]:
+        for name, inner in item.data.items():
+            if isinstance(inner, str) and inner.strip():
+                seen.setdefault(name, []).append(inner.strip())
+    hints = {}
+    for name, texts in seen.items():
+        if all(_NUMBER.fullmatch(text) for text in texts):
+            hints[name] = "numbers written as text"
+        elif all(text[0] in "[{" and text[-1] in "]}" for text in texts):
+            hints[name] = "lists or objects written as text"
+    return hints
+
+
+def field_rows(
+    stats: dict[str, Any], by_split: dict[str, str] | None = None, hints: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Fields with their types in plain words and their coverage."""
     words = {"string": "text", "number": "number", "boolean": "yes or no", "null": "nothing", "array": "list",
              "object": "group of fields"}  # fmt: skip
@@ -175,6 +197,6 @@ def field_rows(stats: dict[str, Any], by_split: dict[str, str] | None = None) ->
     return [
         {"name": name, "types": ", ".join(f"{words[kind]} {count:,}" for kind, count in sorted(kinds.items())),
          "present": sum(kinds.values()), "share": sum(kinds.values()) / total if total else 0,
-         "by_split": (by_split or {}).get(name, ""), "is_mixed": len(kinds.keys() - {"null"}) > 1}
+         "by_split": (by_split or {}).get(name, ""), "hint": (hints or {}).get(name, ""), "is_mixed": len(kinds.keys() - {"null"}) > 1}
         for name, kinds in stats.get("fields", {}).items()
     ]  # fmt: skip

@@ -260,7 +260,7 @@ def _repeats_context(request: TeamRequest, version: DatasetVersion) -> dict[str,
 
 def _fields_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
     return {
-        "fields": pages.field_rows(version.stats, pages.split_coverage(version)),
+        "fields": pages.field_rows(version.stats, pages.split_coverage(version), pages.text_hints(version)),
         "warnings": version.report.get("warnings", []),
     }
 

@@ -19,7 +19,7 @@ KINDS = {
 }
 STEP_MARKS = {1: "helps", 0: "neither", -1: "harms"}
 _NAME = re.compile(r"^[a-z][a-z0-9_]{0,39}$")
-_RESERVED_KEYS = set("jksf123/?nphl[")
+_RESERVED_KEYS = set("jksfg123/?")  # the keys of the queue's page, and g, which goes to places
 COMPARED = ("choice", "tags", "score", "text", "reference", "steps")
 
 
