@@ -100,7 +100,12 @@ class _Records:
 
 def _header(records: _Records) -> list[str]:
     line, names = next(
-        ((line, cells) for line, cells in records if isinstance(cells, csv.Error) or any(cells)), (1, [])
+        (
+            (line, cells)
+            for line, cells in records
+            if isinstance(cells, csv.Error) or (any(cells) and cells[0] != "sep=")
+        ),
+        (1, []),
     )
     if isinstance(names, csv.Error):
         raise FileRefused("bad_csv", f"The column names cannot be read: {names}.", "Quote the column names.", line=line)

@@ -7,6 +7,7 @@ from typing import Any
 FOLD_OVER = 5
 CUT_TEXT = 2_000
 MAX_BYTES = 1_000_000
+DEEPEST = 40  # what lies below is shown as its text: each level costs the drawing five calls
 
 
 def too_large(value: Any) -> bool:
@@ -23,8 +24,14 @@ def tree(value: Any, *, depth: int = 0) -> str:
 def _node(name: str, value: Any, depth: int) -> str:
     key = f"<span>{escape(name)}: </span>" if name else ""
     if isinstance(value, dict | list) and value:
-        return _branch(key, value, depth)
+        return (
+            _branch(key, value, depth) if depth < DEEPEST else f'<div class="leaf">{key}{_leaf(_as_text(value))}</div>'
+        )
     return f'<div class="leaf">{key}{_leaf(value)}</div>'
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _branch(key: str, value: dict | list, depth: int) -> str:

@@ -325,3 +325,14 @@ def test_version_asks_the_floors_above_who_uses_it(client_of, member, stranger):
     )
     assert rollout.public_id in client_of(member).get(reverse("rollouts:item-panel", args=place)).content.decode()
     assert client_of(stranger).get(reverse("rollouts:item-panel", args=place)).status_code == 404
+
+
+def test_row_nested_as_deep_as_allowed_is_shown_and_exported(client_of, member, team):
+    deep = b'{"messages": [{"role": "user", "content": "q"}], "deep": ' + b"[" * 199 + b"]" * 199 + b"}\n"
+    version = import_bytes(member, deep)
+    assert version.item_count == 1
+    client = client_of(member)
+    assert client.get(reverse("datasets:item-detail", args=[team.slug, version.public_id, 0])).status_code == 200
+    for name in ("jsonl", "csv", "parquet"):
+        answer = client.get(reverse("datasets:version-export", args=[team.slug, version.public_id, name]))
+        assert b"".join(answer.streaming_content)

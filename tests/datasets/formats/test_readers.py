@@ -292,3 +292,7 @@ def test_two_columns_of_one_name_are_refused():
         with pytest.raises(FileRefused) as refused:
             events(content, name)
         assert (refused.value.code, refused.value.column) == ("doubled_column", place)
+
+
+def test_separator_line_of_a_spreadsheet_is_no_header():
+    assert values(b"sep=;\r\na;b\r\n1;2\r\n", "a.csv") == [{"a": "1", "b": "2"}]
