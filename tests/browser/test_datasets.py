@@ -106,3 +106,19 @@ def test_skip_unblocks_the_freeze(signed_in_page, member, version):
     page.get_by_role("button", name="Skip all lines").click()
     page.get_by_role("button", name="Freeze version").click()
     page.get_by_role("button", name="New version from this").wait_for()
+
+
+def test_file_in_another_encoding_is_read_by_one_click_and_back(signed_in_page, axe, picture, member):
+    rows = jsonl(row("Où est-ce taxé ?", reference_answer="Malte"), row("Et d'Espagne ?"))
+    made = import_bytes(member, rows.decode("unicode_escape").encode("cp1252"), "questions.jsonl", name="Questions")
+    page = signed_in_page(member)
+    page.goto(address(made))
+    page.get_by_text("Où est-ce taxé ? · Malte").first.wait_for()
+    picture(page, "dataset-encodings")
+    assert axe(page) == []
+    page.get_by_role("button", name="Read it as Windows-1252 or Latin-1").click()
+    page.get_by_text("questions.jsonl is read as Windows-1252").first.wait_for()
+    assert page.get_by_role("link", name="Où est-ce taxé ?").is_visible()
+    picture(page, "dataset-encoding-chosen")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("button", name="Read it as Windows-1252 or Latin-1").wait_for()
