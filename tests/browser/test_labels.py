@@ -108,7 +108,8 @@ def test_steps_are_marked_by_keys(signed_in_page, axe, picture, member, people):
     assert page.get_by_role("radio", name="Yes").is_checked()
     picture(page, "label-steps")
     assert axe(page) == []
-    page.keyboard.press("Control+Enter")
+    with page.expect_response("**/submit/"):
+        page.keyboard.press("Control+Enter")
     page.get_by_role("heading", name="Rollout 2").wait_for()
     assert task.entries.get(position=0).result == {"right": "Yes", "steps": {"0": 1, "2": -1}}
     page.keyboard.press("Control+z")

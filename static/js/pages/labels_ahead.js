@@ -91,6 +91,19 @@
     true,
   );
 
+  // Skipping or taking back means the state after the answer on its way.
+  document.addEventListener(
+    "submit",
+    (event) => {
+      const form = event.target;
+      if (!sending || !form.closest("#queue")) return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      sending.then(() => form.isConnected && form.requestSubmit());
+    },
+    true,
+  );
+
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.target?.id === "queue" || event.target.id === "queue") look();
   });
