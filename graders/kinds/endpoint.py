@@ -83,12 +83,12 @@ def _ask(clients: GraderClients, url: str, headers: dict[str, str], body: bytes,
             break
         if answer.status not in (408, 429) and answer.status < 500:
             break
-    raise Ungraded("other_error", f"The grader at {urlsplit(url).hostname} did not grade: {reason}.")
+    raise Ungraded("other_error", f"The grader at {urlsplit(url).hostname} did not grade: {reason.rstrip('.')}.")
 
 
 def read_score(answer: HttpAnswer) -> float:
     """The finite number under `score`; of a repeated key the last one counts, as in most JSON readers."""
-    shown = html.escape(answer.body[:200].decode("utf-8", "replace"))
+    shown = html.escape(answer.body[:200].decode("utf-8", "replace"), quote=False)
     if len(answer.body) > MAX_BYTES:
         raise Ungraded("other_error", "The grader's answer is longer than 1 MB.")
     try:
