@@ -151,7 +151,8 @@ def reward_histogram(
          "textposition": "none", "hovertemplate": "%{text}<extra></extra>"}
     ]  # fmt: skip
     words = f"mean {show_reward(mean)} · {show_percent(pass_rate)} pass"
-    layout = merge_layout({"xaxis": {"title": "reward"}, "yaxis": {"title": "rollouts"}}, vline(threshold, "pass mark"))
+    y_axis = {"title": "rollouts"} if any(counts) else {"title": "rollouts", "range": [0, 1], "showticklabels": False}
+    layout = merge_layout({"xaxis": {"title": "reward"}, "yaxis": y_axis}, vline(threshold, "pass mark"))
     return figure(data, layout, label=f"Rewards of {sum(counts)} rollouts: {words}.")
 
 

@@ -324,7 +324,7 @@ def iterated_line(facts: Facts) -> Line:
         name,
         measured,
         "2 or more",
-        "Only one version of this agent was measured. A better prompt or tool is cheaper than training.",
+        f"{'Only one' if facts.versions_measured else 'No'} version of this agent was measured. A better prompt or tool is cheaper than training.",
         facts.remedy("Publish another version and measure it", "agent"),
     )
 
