@@ -40,6 +40,8 @@ class JsonField(forms.CharField):
         except json.JSONDecodeError as exc:
             message = f"Line {exc.lineno}, column {exc.colno}: {exc.msg}. Write JSON, or clear the field."
             raise forms.ValidationError(message) from exc
+        except (ValueError, RecursionError) as exc:
+            raise forms.ValidationError("A number is too long, or lists and objects nest too deep.") from exc
         if not isinstance(found, self.kind):
             raise forms.ValidationError(f"This must be a JSON {'object' if self.kind is dict else 'list'}.")
         return found
@@ -77,7 +79,7 @@ def _as_line(value: Any) -> str:
 def _from_line(said: str) -> Any:
     try:
         return json.loads(said)
-    except ValueError:
+    except (ValueError, RecursionError):
         return said
 
 

@@ -215,6 +215,8 @@ def tool_test(request: TeamRequest, public_id: str) -> HttpResponse:
         )
     except json.JSONDecodeError as exc:
         context["error"] = f"The item is not JSON: line {exc.lineno}, column {exc.colno}: {exc.msg}."
+    except (ValueError, RecursionError):
+        context["error"] = "The item has a number that is too long, or nests too deep."
     except StudioError as exc:
         if exc.status in {403, 404} and exc.code != "exceeded_quota":
             raise

@@ -4,6 +4,7 @@ import pytest
 from django.core.exceptions import ValidationError
 
 from jobs.agents.forms import SettingsField
+from jobs.agents.tools.arguments import ArgumentError, parse_arguments
 from jobs.agents.tools.builtins.catalog import BUILTINS
 
 FIELD = SettingsField()
@@ -34,3 +35,15 @@ def test_lines_are_read_and_json_too():
 @pytest.mark.parametrize("builtin", BUILTINS.values(), ids=lambda builtin: builtin.kind)
 def test_examples_on_the_page_are_settings(builtin):
     assert FIELD.clean(builtin.example)
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", '{"a":' * 3000])
+def test_json_that_cannot_be_read_is_a_message(text):
+    with pytest.raises(ValidationError):
+        FIELD.clean(text)
+
+
+@pytest.mark.parametrize("text", ['{"a": ' + "9" * 5000 + "}", '{"a":' * 3000])
+def test_arguments_that_cannot_be_read_are_answered_to_the_model(text):
+    with pytest.raises(ArgumentError, match="^Error"):
+        parse_arguments(text, {})
