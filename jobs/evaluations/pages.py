@@ -29,10 +29,11 @@ def initial_from(query) -> dict[str, Any]:
 
 def order_context(team: Team) -> dict[str, Any]:
     """How many items each frozen version has in each split, so that the size of an order can be read off."""
-    counts: dict[int, dict[str, int]] = {}
-    rows = Item.objects.filter(version__team=team, version__status="frozen").values_list("version_id", "split")
-    for version, split, count in rows.annotate(n=Count("id")).order_by("-version_id", "split"):
-        counts.setdefault(version, {})[split] = count
+    counts: dict[str, dict[str, int]] = {}
+    frozen = Item.objects.filter(version__team=team, version__status="frozen")
+    rows = frozen.values_list("version__dataset__name", "version__number", "split").annotate(n=Count("id"))
+    for name, number, split, count in rows.order_by("-version_id", "split"):
+        counts.setdefault(f"{name}, version {number}", {})[split] = count
     last = selectors.evaluation_list(team=team).filter(status=Evaluation.Status.SUCCEEDED).first()
     pace = None
     if last and last.started_at and last.finished_at and last.metrics.get("rollouts"):
