@@ -11,6 +11,7 @@ from typing import Any
 
 from graders.clients import GraderClients, JudgeEndpoint, Unreachable
 from graders.failures import Ungraded
+from graders.hiding import scrub, secrets_of
 
 ATTEMPTS = 4  # the first and three more
 PARSE_ATTEMPTS = 2
@@ -64,6 +65,7 @@ class Judge:
     def ask(self, messages: list[dict[str, Any]], sampling: dict[str, Any], schema: dict[str, Any]) -> JudgeReply:
         """One answer. Faults that may heal are asked again; the rest is Ungraded with the server's words."""
         endpoint = self._endpoint()
+        hidden = secrets_of(endpoint.base_url, endpoint.headers)
         body = {"model": endpoint.model, "messages": messages, **wire_sampling(sampling)}
         reason = ""
         for attempt in range(ATTEMPTS):
@@ -78,8 +80,8 @@ class Judge:
                     break
                 continue
             if status == 200:
-                return self._reply(answer)
-            reason = f"the judge {self.model} answered {status}: {_words_of(answer)}"
+                return self._reply(answer, hidden)
+            reason = f"the judge {self.model} answered {status}: {scrub(_words_of(answer), hidden)[:200]}"
             if status == 400 and self._takes_schema and "response_format" in json.dumps(answer):
                 self._takes_schema = False  # an endpoint without structured output: its text is read tolerantly
                 continue
@@ -111,11 +113,11 @@ class Judge:
         except (ValueError, RecursionError):
             return answer.status if answer.status != 200 else 502, answer.body[:300].decode("utf-8", "replace")
 
-    def _reply(self, answer: Any) -> JudgeReply:
+    def _reply(self, answer: Any, hidden: list[str]) -> JudgeReply:
         try:
             choice = answer["choices"][0]
             message, finish = choice["message"], choice.get("finish_reason")
-            refusal, text = message.get("refusal"), _text_of(message.get("content"))
+            refusal, text = message.get("refusal"), scrub(_text_of(message.get("content")), hidden)
         except (KeyError, IndexError, TypeError, AttributeError):
             reason = "the judge's answer has no choices"
             raise Ungraded(
@@ -164,7 +166,7 @@ def _words_of(answer: Any) -> str:
     if isinstance(answer, dict):
         error = answer.get("error", answer)
         answer = error.get("message", error) if isinstance(error, dict) else error
-    return str(answer)[:200]
+    return str(answer)[:1000]
 
 
 def add_usage(total: dict[str, int], more: dict[str, int]) -> dict[str, int]:

@@ -393,8 +393,8 @@ def independent_line(facts: Facts) -> Line:
 
 
 CHECKS: tuple[Callable[[Facts], Line | None], ...] = (
+    fields_line,  # first: a grader that reads what is not there makes all the rest fail
     finished_line,
-    fields_line,
     trainable_line,
     foothold_line,
     signal_line,

@@ -88,9 +88,11 @@ def test_a_judge_that_stays_away_leaves_the_sample_ungraded():
 
 
 def test_a_wrong_key_is_not_asked_again_and_not_shown():
-    grade, http = graded((401, '{"error": {"message": "bad key"}}'))
+    grade, http = graded((401, '{"error": {"message": "bad key Bearer sk-secret"}}'))
     assert len(http.requests) == 1
-    assert "sk-secret" not in json.dumps(grade.as_dict())
+    assert "bad key [hidden]" in grade.details
+    echo, _ = graded(chat_reply("[ERROR] refused Bearer sk-secret"))
+    assert "sk-secret" not in json.dumps([grade.as_dict(), echo.as_dict()])
 
 
 def test_endpoint_without_structured_output_is_asked_for_text():
