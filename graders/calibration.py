@@ -5,6 +5,8 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from graders.types import is_pass
+
 RESAMPLES = 400
 INTERVAL = 0.90
 SAME = 1e-9
@@ -60,10 +62,10 @@ def calibrate(pairs: Sequence[Pair], *, pass_mark: float = 0.5, label_mark: floa
         return None
     confusion = {(ours, theirs): 0 for ours in (True, False) for theirs in (True, False)}
     for pair in pairs:
-        confusion[pair.reward >= pass_mark, pair.label >= label_mark] += 1
+        confusion[is_pass(pair.reward, pass_mark), pair.label >= label_mark] += 1
 
     def agreement(some: Sequence[Pair]) -> float:
-        return sum((p.reward >= pass_mark) == (p.label >= label_mark) for p in some) / len(some)
+        return sum(is_pass(p.reward, pass_mark) == (p.label >= label_mark) for p in some) / len(some)
 
     return Calibration(
         count=len(pairs),
@@ -83,7 +85,7 @@ def _disagreements(pairs: Sequence[Pair], pass_mark: float, label_mark: float) -
     """Where one passes and the other does not first, then by how far they lie apart; none where they say the same."""
 
     def order(pair: Pair) -> tuple[bool, float]:
-        return (pair.reward >= pass_mark) == (pair.label >= label_mark), -abs(pair.reward - pair.label)
+        return is_pass(pair.reward, pass_mark) == (pair.label >= label_mark), -abs(pair.reward - pair.label)
 
     return sorted((pair for pair in pairs if abs(pair.reward - pair.label) > SAME), key=order)[:50]
 

@@ -5,6 +5,7 @@ grammar is small on purpose; `**`, comparisons, attributes and everything else a
 """
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,6 +26,12 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "log": math.log,
 }
 FUNCTIONS = tuple(_FUNCTIONS)
+_OPERATIONS: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 _MANY = {"min", "max"}
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:(?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
@@ -201,16 +208,18 @@ class _Parser:
         return FormulaError(f"{what} comes where a number, a name or an operator belongs.", position=token.position)
 
     def expression(self) -> Node:
-        node = self.term()
-        while sign := self.take("+", "-"):
-            node = _add(node, self.term()) if sign == "+" else _subtract(node, self.term())
-        return node
+        return self.chain(self.term, "+", "-")
 
     def term(self) -> Node:
-        node = self.unary()
-        while sign := self.take("*", "/"):
-            node = _multiply(node, self.unary()) if sign == "*" else _divide(node, self.unary())
-        return node
+        return self.chain(self.unary, "*", "/")
+
+    def chain(self, operand: Callable[[], Node], *signs: str) -> Node:
+        """Operands of one precedence, from left to right; flat, so that a long sum does not nest."""
+        first = operand()
+        rest = []
+        while sign := self.take(*signs):
+            rest.append((_OPERATIONS[sign], operand()))
+        return _chained(first, rest) if rest else first
 
     def unary(self) -> Node:
         self.depth += 1
@@ -229,7 +238,13 @@ class _Parser:
         token = self.peek
         if token.kind == "number":
             self.at += 1
-            return _constant(float(token.text))
+            if not math.isfinite(number := float(token.text)):
+                raise FormulaError(
+                    f"The number at character {token.position + 1} is too large.",
+                    position=token.position,
+                    code="formula_overflow",
+                )
+            return _constant(number)
         if token.kind == "name":
             self.at += 1
             return self.call(token) if self.peek.text == "(" and token.text in _FUNCTIONS else self.name(token)
@@ -266,20 +281,25 @@ def _variable(name: str) -> Node:
     return lambda values: values[name]
 
 
-def _add(a: Node, b: Node) -> Node:
-    return lambda values: a(values) + b(values)
+def _chained(first: Node, rest: list[tuple[Callable[[float, float], float], Node]]) -> Node:
+    if len(rest) == 1:
+        operation, second = rest[0]
+        return lambda values: _finite(operation(first(values), second(values)))
+
+    def compute(values: Values) -> float:
+        result = first(values)
+        for operation, operand in rest:
+            result = operation(result, operand(values))
+        return _finite(result)
+
+    return compute
 
 
-def _subtract(a: Node, b: Node) -> Node:
-    return lambda values: a(values) - b(values)
-
-
-def _multiply(a: Node, b: Node) -> Node:
-    return lambda values: a(values) * b(values)
-
-
-def _divide(a: Node, b: Node) -> Node:
-    return lambda values: a(values) / b(values)
+def _finite(number: float) -> float:
+    """Infinity must not travel on: 1 / infinity would be a 0 that nobody earned."""
+    if number - number != 0.0:  # true of infinity and of NaN, and quicker than math.isfinite
+        raise OverflowError
+    return number
 
 
 def _raise(a: Node, b: Node) -> Node:

@@ -1,18 +1,17 @@
-"""Asking a judge model and reading its mark. Portable: the network comes with GraderClients.
+"""Asking a judge model. Portable: the network comes with GraderClients.
 
-The judge is asked for structured output. What it answers is read tolerantly in form and strictly in substance: the
-documented JSON, a bare number, one line `Score: 4` or one `[[4]]`. Never the first number met, never clamped.
+The judge is asked for structured output; `graders.replies` reads what it answers.
 """
 
 import json
 import math
-import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from graders.clients import GraderClients, JudgeEndpoint, Unreachable
 from graders.failures import Ungraded
+from graders.hiding import scrub, secrets_of
 
 ATTEMPTS = 4  # the first and three more
 PARSE_ATTEMPTS = 2
@@ -38,15 +37,6 @@ SCORE_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-_NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
-_BARE = re.compile(_NUMBER, re.ASCII)
-_LINE = re.compile(
-    rf"^[ \t*#]*(?:score|result|rating|grade)[ \t*]*[:=][ \t*]*({_NUMBER})[ \t*.]*$", re.ASCII | re.I | re.M
-)
-_BRACKETS = re.compile(rf"\[\[\s*({_NUMBER})\s*\]\]", re.ASCII)
-_FENCE = re.compile(r"^```(?:json)?\s*\n(.*?)\n?```\s*$", re.S)
-_ERROR = re.compile(r"^\s*\[?\s*error\b", re.I)
-
 
 @dataclass
 class JudgeReply:
@@ -55,86 +45,7 @@ class JudgeReply:
     text: str
     model: str
     usage: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A judge's number and its reason in words."""
-
-    value: float
-    reason: str = ""
-
-
-def read_mark(text: str, low: float, high: float) -> Mark:
-    """The mark in a judge's reply; Ungraded when there is none, or when it lies outside the range."""
-    if _ERROR.match(text):
-        raise Ungraded(
-            "model_grader_server_error",
-            f"The judge answered with an error: “{text.strip()[:200]}”.",
-            model_grader_server_error_details=text.strip()[:500],
-        )
-    mark = _structured(text) or _written(text)
-    if mark is None:
-        raise Ungraded(
-            "model_grader_parse_error", f"No mark can be read from the judge's reply: “{text.strip()[:200]}”."
-        )
-    if not low <= mark.value <= high:
-        raise Ungraded(
-            "model_grader_parse_error",
-            f"The judge's mark {mark.value:g} is out of range {low:g} to {high:g}; it is not cut to fit.",
-        )
-    return mark
-
-
-def _structured(text: str) -> Mark | None:
-    value = read_json(text)
-    if not isinstance(value, dict):
-        return None
-    result = value.get("result")
-    if not isinstance(result, int | float) or isinstance(result, bool) or not math.isfinite(result):
-        return None
-    steps = value.get("steps")
-    conclusions = [
-        str(step.get("conclusion") or step.get("description") or "")
-        for step in (steps if isinstance(steps, list) else [])
-        if isinstance(step, dict)
-    ]
-    return Mark(float(result), " ".join(filter(None, conclusions))[:600])
-
-
-def read_json(text: str) -> Any:
-    """Strict JSON, also inside a code fence; None when it is none. NaN and Infinity are no JSON."""
-    stripped = text.strip()
-    if fenced := _FENCE.match(stripped):
-        stripped = fenced.group(1).strip()
-
-    def refuse(word: str) -> None:
-        raise ValueError(word)
-
-    try:
-        return json.loads(stripped, parse_constant=refuse)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _written(text: str) -> Mark | None:
-    stripped = text.strip()
-    if stripped.startswith(("{", "[")) and not stripped.startswith("[["):
-        return None
-    if _BARE.fullmatch(stripped):
-        return _finite(stripped, "")
-    lines = _LINE.findall(stripped)
-    if len(lines) == 1:
-        return _finite(lines[0], _LINE.sub("", stripped).strip()[:600])
-    brackets = _BRACKETS.findall(stripped)
-    if len(brackets) == 1 and not lines:
-        return _finite(brackets[0], _BRACKETS.sub("", stripped).strip()[:600])
-    return None
-
-
-def _finite(number: str, reason: str) -> Mark | None:
-    value = float(number)
-    return Mark(value, reason) if math.isfinite(value) else None
+    is_cut: bool = False  # the judge reached its token limit
 
 
 class Judge:
@@ -154,6 +65,7 @@ class Judge:
     def ask(self, messages: list[dict[str, Any]], sampling: dict[str, Any], schema: dict[str, Any]) -> JudgeReply:
         """One answer. Faults that may heal are asked again; the rest is Ungraded with the server's words."""
         endpoint = self._endpoint()
+        hidden = secrets_of(endpoint.base_url, endpoint.headers)
         body = {"model": endpoint.model, "messages": messages, **wire_sampling(sampling)}
         reason = ""
         for attempt in range(ATTEMPTS):
@@ -168,8 +80,8 @@ class Judge:
                     break
                 continue
             if status == 200:
-                return self._reply(answer)
-            reason = f"the judge {self.model} answered {status}: {_words_of(answer)}"
+                return self._reply(answer, hidden)
+            reason = f"the judge {self.model} answered {status}: {scrub(_words_of(answer), hidden)[:200]}"
             if status == 400 and self._takes_schema and "response_format" in json.dumps(answer):
                 self._takes_schema = False  # an endpoint without structured output: its text is read tolerantly
                 continue
@@ -201,21 +113,30 @@ class Judge:
         except (ValueError, RecursionError):
             return answer.status if answer.status != 200 else 502, answer.body[:300].decode("utf-8", "replace")
 
-    def _reply(self, answer: Any) -> JudgeReply:
+    def _reply(self, answer: Any, hidden: list[str]) -> JudgeReply:
         try:
-            message = answer["choices"][0]["message"]
-            refusal, text = message.get("refusal"), message.get("content") or ""
+            choice = answer["choices"][0]
+            message, finish = choice["message"], choice.get("finish_reason")
+            refusal, text = message.get("refusal"), scrub(_text_of(message.get("content")), hidden)
         except (KeyError, IndexError, TypeError, AttributeError):
             reason = "the judge's answer has no choices"
             raise Ungraded(
                 "model_grader_server_error", f"Not graded: {reason}.", model_grader_server_error_details=reason
             ) from None
-        if refusal:
-            raise Ungraded("model_grader_refusal_error", f"The judge refused: “{str(refusal)[:200]}”.")
-        return JudgeReply(str(text), self.model, _usage(answer.get("usage")))
+        if refusal or finish == "content_filter":
+            said = f": “{str(refusal)[:200]}”" if refusal else ", by its content filter"
+            raise Ungraded("model_grader_refusal_error", f"The judge refused{said}.")
+        return JudgeReply(text, self.model, _usage(answer.get("usage")), is_cut=finish == "length")
 
     def _wait(self, attempt: int) -> None:
         (self.clients.sleep or time.sleep)(min(8.0, 0.5 * 2**attempt))
+
+
+def _text_of(content: Any) -> str:
+    """A message's text; some servers answer with a list of parts."""
+    if isinstance(content, list):
+        return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return str(content or "")
 
 
 def _format(schema: dict[str, Any]) -> dict[str, Any]:
@@ -245,7 +166,7 @@ def _words_of(answer: Any) -> str:
     if isinstance(answer, dict):
         error = answer.get("error", answer)
         answer = error.get("message", error) if isinstance(error, dict) else error
-    return str(answer)[:200]
+    return str(answer)[:1000]
 
 
 def add_usage(total: dict[str, int], more: dict[str, int]) -> dict[str, int]:

@@ -18,7 +18,7 @@ from graders.sample_sources import EXAMPLES, Choice, examples_chosen, version_ch
 from graders.secrets import shown_config
 from graders.selectors import grader_version_newest
 from graders.types import Problem
-from graders.validation import children, grader_problems, has_errors, is_costly, normalised
+from graders.validation import children, grader_problems, has_errors, is_costly, normalised, variables_of
 from rftstudio.teams.permissions import Permission, can
 
 SAMPLE_CHIPS = (
@@ -27,6 +27,8 @@ SAMPLE_CHIPS = (
     ("tool calls", "{{ sample.output_tools }}"),
 )
 FIELD_CHIPS = 14
+#: Keys of an item that are no columns of its own.
+ALWAYS_THERE = {"messages", "tools", "parallel_tool_calls"}
 
 
 @dataclass
@@ -54,8 +56,11 @@ def editor_of(grader: Grader, config: Any, *, dataset: str = "") -> Editor:
     newest = grader_version_newest(grader=grader)
     # A fresh grader is first tried on the rows it came with; a dataset is chosen when there is one to train on.
     on_examples = grader.started_from and (dataset == EXAMPLES or (not dataset and newest is None))
+    wanted = {variable.field for _, variable in variables_of(config) if variable.root == "item"} - ALWAYS_THERE
     choice = (
-        examples_chosen(grader.started_from) if on_examples else version_chosen(team=grader.team, public_id=dataset)
+        examples_chosen(grader.started_from)
+        if on_examples
+        else version_chosen(team=grader.team, public_id=dataset, wanted=wanted)
     )
     problems = grader_problems(config, fields=choice.fields or None)
     problems += judge_problems(config, judge_names(grader.team))
@@ -148,7 +153,7 @@ def dataset_of(editor: Editor) -> str:
 def chips_of(choice: Choice) -> list[dict[str, str]]:
     """Variables to insert by click: parts of the sample, then the fields of the dataset, commonest first."""
     names = sorted(choice.fields, key=lambda name: -choice.fields[name]["present"])
-    names = [name for name in names if name not in ("messages", "tools", "parallel_tool_calls")][:FIELD_CHIPS]
+    names = [name for name in names if name not in ALWAYS_THERE][:FIELD_CHIPS]
     fields = [{"label": f"item: {name.replace('_', ' ')}", "text": _written(name)} for name in names]
     return [*({"label": label, "text": text} for label, text in SAMPLE_CHIPS), *fields]
 

@@ -3,7 +3,7 @@
 Rollouts stand to the right of graders, so settings name the function that finds stored ones.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,14 +91,22 @@ def examples_chosen(started_from: str) -> Choice:
     return Choice(None, fields_of(sample.item for sample in example_samples(started_from)), is_examples=True)
 
 
-def version_chosen(*, team: Team, public_id: str = "") -> Choice:
-    """The asked version, or the team's newest one that has items, with its fields and their coverage."""
+#: So many versions are looked at for one that fits a grader.
+VERSIONS_TRIED = 8
+
+
+def version_chosen(*, team: Team, public_id: str = "", wanted: Collection[str] = ()) -> Choice:
+    """The asked version; else the newest that has the wanted fields, so that a dataset added for another task does not
+    make a sound grader look broken; else the newest with items."""
     rows = DatasetVersion.objects.filter(team=team).select_related("dataset")
-    version = rows.filter(public_id=public_id).first() if public_id else None
-    version = version or rows.filter(item_count__gt=0).order_by("-pk").first()
-    if version is None:
-        return Choice(None)
-    return Choice(version, version_fields(version))
+    if public_id and (version := rows.filter(public_id=public_id).first()):
+        return Choice(version, version_fields(version))
+    newest = [
+        Choice(version, version_fields(version))
+        for version in rows.filter(item_count__gt=0).order_by("-pk")[: VERSIONS_TRIED if wanted else 1]
+    ]
+    fitting = (choice for choice in newest if all(name in choice.fields for name in wanted))
+    return next(fitting, newest[0] if newest else Choice(None))
 
 
 def version_fields(version: DatasetVersion) -> dict[str, dict[str, int]]:

@@ -105,7 +105,7 @@ class Worker:
         reply = self._exchange({"sample": sample, "item": item}, limits.seconds, limits)
         _raise_failure(reply)
         value = reply.get("value")
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not _is_number(value):
             raise PythonFailed("The grader's answer is not a finite number.", kind="ProtocolError")
         return PythonAnswer(float(value), _finite_steps(reply.get("steps")), str(reply.get("output", "")))
 
@@ -200,7 +200,15 @@ def _raise_failure(reply: dict[str, Any]) -> None:
 def _finite_steps(steps: Any) -> list[float | None]:
     if not isinstance(steps, list):
         return []
-    return [float(mark) if isinstance(mark, int | float) and math.isfinite(mark) else None for mark in steps]
+    return [float(mark) if _is_number(mark) else None for mark in steps]
+
+
+def _is_number(value: Any) -> bool:
+    """A worker may write its reply itself: an integer of 400 digits must not raise here."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def imports_of(source: str) -> list[str]:

@@ -143,9 +143,21 @@ def _part(part: dict[str, Any], where: str) -> Iterator[Problem]:
             yield Problem(
                 f"{where}.image_url", "missing", "The picture has no image_url.", "Add an https or data address."
             )
-    elif kind != "input_audio":
+        elif problem := template_problem(part["image_url"], f"{where}.image_url"):
+            yield problem
+    elif kind == "input_audio":
+        yield from _sound(part.get("input_audio"), f"{where}.input_audio")
+    else:
         kinds = ["input_text", "output_text", "input_image", "input_audio"]
         yield Problem(f"{where}.type", "unknown_choice", f"A message part cannot be {kind!r}.", nearest(kind, kinds))
+
+
+def _sound(sound: Any, where: str) -> Iterator[Problem]:
+    if not isinstance(sound, dict) or not isinstance(sound.get("data"), str):
+        fix = 'Write "input_audio": {"data": "{{ item.recording }}", "format": "wav"}.'
+        yield Problem(f"{where}.data", "missing", "The sound has no data.", fix)
+    elif problem := template_problem(sound["data"], f"{where}.data"):
+        yield problem
 
 
 SHAPES: dict[str, Check] = {

@@ -28,10 +28,11 @@ SAMPLE_KEYS = (
 _OPEN = re.compile(r"\{\{")
 _FIRST = re.compile(r"\s*([A-Za-z_][\w-]*)")
 _PART = re.compile(
-    r"\s*(?:\.\s*(?P<name>[^\W\d][\w-]*|\d+)|\[\s*(?P<index>\d+)\s*\]|\[\s*(?P<quoted>\"(?:[^\"\\]|\\.)*\")\s*\])"
+    r"\s*(?:\.\s*(?P<name>\w[\w-]*)|\[\s*(?P<index>\d+)\s*\]"
+    r"|\[\s*(?P<quoted>\"(?:[^\"\\]|\\.)*\"|'[^'\\]*')\s*\])"
 )
 _CLOSE = re.compile(r"\s*\}\}")
-_PLAIN = re.compile(r"[^\W\d][\w-]*")
+_PLAIN = re.compile(r"\w[\w-]*")
 
 
 class TemplateError(ValueError):
@@ -248,7 +249,7 @@ def _variable(source: str, start: int) -> tuple[Variable, int]:
 def _key(part: re.Match[str]) -> str | int:
     if part["quoted"]:
         try:
-            return str(json.loads(part["quoted"]))
+            return str(json.loads(part["quoted"], strict=False))
         except ValueError:
             return part["quoted"][1:-1]
     return int(part["index"]) if part["index"] else part["name"]
@@ -257,7 +258,7 @@ def _key(part: re.Match[str]) -> str | int:
 def _refuse_dunder(source: str, start: int, keys: list[str | int], close: int) -> None:
     written = source[start:close]
     for key in keys:
-        if isinstance(key, str) and key.startswith("__") and f'"{key}"' not in written:
+        if isinstance(key, str) and key.startswith("__") and f'"{key}"' not in written.replace("'", '"'):
             raise TemplateError(
                 f"{key} at character {start + 1} is refused.",
                 position=start,
@@ -278,6 +279,8 @@ def _syntax_fix(root: str, inner: str) -> str:
     rest = inner[len(root) :].strip().lstrip(".").strip()
     if not rest:
         return f"Say which part: {{{{ {root}.… }}}}."
+    if "[" in rest:
+        return f"Write {{{{ {root}.list[0] }}}}: places count from 0, and a key in brackets stands in quotes."
     if "|" in rest:
         return f"Write {{{{ {root}.{rest.split('|', 1)[0].strip()} }}}} without the filter."
     return f"A key that is no plain word is quoted: {{{{ {root}[{json.dumps(rest, ensure_ascii=False)}] }}}}."

@@ -18,7 +18,7 @@ from graders.grading import CompiledGrader
 from graders.models import GraderVersion
 from graders.sample_sources import StoredSample
 from graders.services import draft_compiled, grader_compiled
-from graders.types import Grade, Sample
+from graders.types import Grade, Sample, is_pass
 from graders.validation import is_costly
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -122,7 +122,7 @@ def trial_run(
         grade = grader.grade(item, sample, "trace_test")
         threshold = config.get("pass_threshold")
         threshold = 0.5 if threshold is None else threshold
-        trial = Trial(grade, None if grade.reward is None else grade.reward >= threshold)
+        trial = Trial(grade, None if grade.reward is None else is_pass(grade.reward, threshold))
         _fill_parts(trial, grader, item, sample)
         trial.usd = judging_record(team=team, grades=[grade], source=TEST_SOURCE)
         if not is_costly(config):

@@ -83,6 +83,11 @@ class Grade:
         }
 
 
+def is_pass(reward: float | None, mark: float) -> bool:
+    """Whether a reward reaches the pass mark. Sums of floats may miss it in their last bits: 0.1 + 0.7 is a pass at 0.8."""
+    return reward is not None and reward >= mark - 1e-9
+
+
 @dataclass(frozen=True)
 class Problem:
     """What is wrong with a recipe, where, and how to mend it."""

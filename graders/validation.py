@@ -170,8 +170,11 @@ def message_texts(messages: list[Any], name: str) -> Iterator[tuple[str, str]]:
             at = where if place is None else f"{where}[{place}]"
             if isinstance(part, str):
                 yield at, part
-            elif isinstance(part, dict) and isinstance(part.get("text"), str):
-                yield f"{at}.text", part["text"]
+            elif isinstance(part, dict):
+                sound = part.get("input_audio")
+                places = {"text": part.get("text"), "image_url": part.get("image_url")}
+                places["input_audio.data"] = sound.get("data") if isinstance(sound, dict) else None
+                yield from ((f"{at}.{name}", text) for name, text in places.items() if isinstance(text, str))
 
 
 def variables_of(config: Any) -> list[tuple[str, Variable]]:

@@ -65,7 +65,7 @@ def check_ready(
     actor: Actor, baseline: Evaluation, override: str, *, backend: str = "trl", standing_rule: str = "",
     method: str = Job.Method.REINFORCEMENT,
 ) -> dict[str, Any]:  # fmt: skip
-    """The verdict, or NotReady with its first block. A right-holder may overrule it with a reason, now or by a standing rule."""
+    """The verdict, or NotReady with what blocks. A right-holder may overrule it with a reason, now or by a standing rule."""
     verdict = selectors.launch_verdict(baseline=baseline, backend=backend, method=method)
     blocks = [line for line in verdict["lines"] if line["level"] == BLOCK]
     if not blocks:
@@ -73,11 +73,11 @@ def check_ready(
     reason = override.strip() if can(actor, Permission.BUDGET_APPROVE) else ""
     if (reason or standing_rule) and baseline.status == Evaluation.Status.SUCCEEDED:
         return verdict | {"override": reason or standing_rule, "by": actor.name if reason else "A rule of the console"}
-    first = blocks[0]
+    remedies = [line["remedy"]["label"] for line in blocks if line["remedy"]]
     raise NotReady(
-        f"The baseline is not ready: {first['name']}. {first['evidence']}",
+        "The baseline is not ready. " + " ".join(f"{line['name']}: {line['evidence']}" for line in blocks),
         where="baseline",
-        fix=first["remedy"]["label"] + "." if first["remedy"] else "",
+        fix=". ".join(remedies) + "." if remedies else "",
     )
 
 

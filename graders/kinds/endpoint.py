@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from graders.clients import GraderClients, HttpAnswer, Unreachable
 from graders.failures import Ungraded
+from graders.hiding import scrub, secrets_of
 from graders.kinds.base import Config, Field, Kind, Scorer, Workshop
 from graders.types import Problem, Sample
 
@@ -64,6 +65,7 @@ def _ask(clients: GraderClients, url: str, headers: dict[str, str], body: bytes,
     if clients.http is None:
         raise Ungraded("other_error", "Not graded: there is no network here for endpoint graders.")
     reason = ""
+    hidden = secrets_of(url, headers)
     for attempt in range(ATTEMPTS):
         if attempt:
             (clients.sleep or time.sleep)(min(8.0, 0.5 * 2**attempt))
@@ -76,19 +78,19 @@ def _ask(clients: GraderClients, url: str, headers: dict[str, str], body: bytes,
                 break
             continue
         if answer.status == 200:
-            return read_score(answer)
+            return read_score(answer, hidden)
         reason = f"it answered {answer.status}"
         if 300 <= answer.status < 400:
             reason += ", a redirect, which is not followed"
             break
         if answer.status not in (408, 429) and answer.status < 500:
             break
-    raise Ungraded("other_error", f"The grader at {urlsplit(url).hostname} did not grade: {reason}.")
+    raise Ungraded("other_error", f"The grader at {urlsplit(url).hostname} did not grade: {reason.rstrip('.')}.")
 
 
-def read_score(answer: HttpAnswer) -> float:
+def read_score(answer: HttpAnswer, hidden: list[str]) -> float:
     """The finite number under `score`; of a repeated key the last one counts, as in most JSON readers."""
-    shown = html.escape(answer.body[:200].decode("utf-8", "replace"))
+    shown = html.escape(scrub(answer.body[:1000].decode("utf-8", "replace"), hidden)[:200], quote=False)
     if len(answer.body) > MAX_BYTES:
         raise Ungraded("other_error", "The grader's answer is longer than 1 MB.")
     try:

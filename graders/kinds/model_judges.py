@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from graders.failures import Ungraded
-from graders.judging import PARSE_ATTEMPTS, SCORE_SCHEMA, Judge, JudgeReply, add_usage, read_json, read_mark
+from graders.judging import PARSE_ATTEMPTS, SCORE_SCHEMA, Judge, JudgeReply, add_usage
 from graders.kinds.base import Config, Field, Kind, Scorer, Workshop, nearest
+from graders.replies import read_json, read_label, read_mark
 from graders.types import Grade, Problem, Sample
 
 SAMPLING_KEYS = ("temperature", "top_p", "seed", "max_completions_tokens", "reasoning_effort")
@@ -68,6 +69,7 @@ def _ask(judge: Judge, messages: list[dict[str, Any]], sampling: dict, schema: d
         try:
             reply = judge.ask(messages, sampling, schema)
             used = add_usage(used, reply.usage)
+            _check_whole(reply)
             grade = read(reply)
         except Ungraded as exc:
             failure = exc
@@ -81,21 +83,13 @@ def _ask(judge: Judge, messages: list[dict[str, Any]], sampling: dict, schema: d
     return grade
 
 
-def read_label(text: str, labels: list[str]) -> str:
-    """The label in a reply: `{"label": …}` or the bare label, in any case; never a label found inside prose."""
-    value = read_json(text)
-    said = (
-        value.get("label", value.get("result"))
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, str)
-        else text
-    )
-    bare = str(said).strip().strip("\"'*.`").strip()
-    for label in labels:
-        if bare == label or bare.casefold() == label.casefold():
-            return label
-    raise Ungraded("model_grader_parse_error", f"The judge's reply is none of the labels: “{text.strip()[:200]}”.")
+def _check_whole(reply: JudgeReply) -> None:
+    """A reply cut at the token limit counts only if its JSON is whole: `0` may have been the start of `0.85`."""
+    if reply.is_cut and not isinstance(read_json(reply.text), dict):
+        raise Ungraded(
+            "model_grader_parse_error",
+            f"The judge was cut off at its token limit: “{reply.text.strip()[-200:]}”. Raise max_completions_tokens.",
+        )
 
 
 def compile_messages(messages: list[dict[str, Any]], workshop: Workshop) -> Any:
@@ -120,12 +114,15 @@ def _content(content: Any, workshop: Workshop) -> Any:
 
 
 def _part(part: Any, workshop: Workshop) -> Any:
-    if isinstance(part, dict) and part.get("type") == "input_image":
-        picture = {"url": part.get("image_url"), "detail": part.get("detail") or "auto"}
-        return lambda item, sample: {"type": "image_url", "image_url": picture}
-    if isinstance(part, dict) and part.get("type") == "input_audio":
-        audio = part.get("input_audio")
-        return lambda item, sample: {"type": "input_audio", "input_audio": audio}
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind == "input_image":
+        address = workshop.template(part["image_url"]).render
+        detail = part.get("detail") or "auto"
+        return lambda item, sample: {"type": "image_url", "image_url": {"url": address(item, sample), "detail": detail}}
+    if kind == "input_audio":
+        sound = part["input_audio"]
+        data = workshop.template(sound["data"]).render
+        return lambda item, sample: {"type": "input_audio", "input_audio": {**sound, "data": data(item, sample)}}
     render = workshop.template(part if isinstance(part, str) else part.get("text") or "").render
     return lambda item, sample: {"type": "text", "text": render(item, sample)}
 

@@ -1,11 +1,13 @@
 """set_f1: overlap of two sets, such as variants, authorities or file names; order and repetition do not count."""
 
+import unicodedata
 from collections import Counter
 from typing import Any
 
 from graders.failures import Ungraded
 from graders.kinds.base import INPUT, REFERENCE, Config, Field, Kind, Scorer, Workshop, in_words
 from graders.kinds.values import f_score, members_in
+from graders.templating import as_text
 from graders.types import Grade, Sample
 
 MEASURES = {
@@ -18,7 +20,7 @@ MEASURES = {
 
 def compile_set_f1(config: Config, workshop: Workshop) -> Scorer:
     given = workshop.template(config["input"]).render
-    wanted = workshop.template(config["reference"]).render
+    wanted = workshop.template(config["reference"]).value
     separator, key = config.get("separator") or "", config.get("key") or ""
     measure = config.get("measure") or "f1"
     keeps_case = bool(config.get("case_sensitive", False))
@@ -27,14 +29,15 @@ def compile_set_f1(config: Config, workshop: Workshop) -> Scorer:
         found = members_in(text, separator=separator, key=key, cut_commas=cut_commas)
         if found is None:
             return None
-        return Counter(
-            {" ".join(member.split()) if keeps_case else " ".join(member.split()).casefold() for member in found}
-        )
+        plain = {unicodedata.normalize("NFC", " ".join(member.split())) for member in found}
+        return Counter(plain if keeps_case else {member.casefold() for member in plain})
 
     def score(item: dict[str, Any], sample: Sample, trace_id: str) -> float | Grade:
-        reference = members(text := wanted(item, sample))
+        listed = wanted(item, sample)
+        reference = None if listed is None else members(text := as_text(listed))
         if reference is None:
-            raise Ungraded("other_error", f"The reference is no list: “{text[:80]}”.")
+            said = "The reference is empty (null)." if listed is None else f"The reference is no list: “{text[:80]}”."
+            raise Ungraded("other_error", said)
         holds_commas = any("," in member for member in reference)
         answer = members(text := given(item, sample), cut_commas=not holds_commas)
         if answer is None:

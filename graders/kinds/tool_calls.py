@@ -44,7 +44,7 @@ def _calls(value: Any) -> list[dict[str, Any]] | None:
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     if isinstance(value, dict):
         value = value.get("tool_calls", [value] if "name" in value or "function" in value else None)

@@ -42,7 +42,7 @@ def members_in(text: str, *, separator: str = "", key: str = "", cut_commas: boo
     if stripped.startswith(("[", "{")):
         try:
             return _members_of(json.loads(stripped), key)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     parts = stripped.split(separator) if separator else _SEPARATORS.split(stripped)
     if len(parts) == 1 and not separator and cut_commas:
@@ -91,6 +91,15 @@ def call_arguments(call: dict[str, Any]) -> str:
     if isinstance(value, str):
         try:
             value = json.loads(value) if value.strip() else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             return value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return json.dumps(_same_numbers(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _same_numbers(value: Any) -> Any:
+    """1 and 1.0 are one number, however a model writes it."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {key: _same_numbers(one) for key, one in value.items()}
+    return [_same_numbers(one) for one in value] if isinstance(value, list) else value

@@ -40,9 +40,47 @@ class JsonField(forms.CharField):
         except json.JSONDecodeError as exc:
             message = f"Line {exc.lineno}, column {exc.colno}: {exc.msg}. Write JSON, or clear the field."
             raise forms.ValidationError(message) from exc
+        except (ValueError, RecursionError) as exc:
+            raise forms.ValidationError("A number is too long, or lists and objects nest too deep.") from exc
         if not isinstance(found, self.kind):
             raise forms.ValidationError(f"This must be a JSON {'object' if self.kind is dict else 'list'}.")
         return found
+
+
+class SettingsField(JsonField):
+    """Settings as lines `name: value`, so that nobody has to write JSON; JSON is taken as well."""
+
+    def prepare_value(self, value: Any) -> Any:
+        if isinstance(value, dict) and not any(isinstance(one, dict | list) for one in value.values()):
+            return "\n".join(f"{name}: {_as_line(one)}" for name, one in value.items())
+        return super().prepare_value(value)
+
+    def clean(self, value: Any) -> Any:
+        text = (value or "").strip()
+        if not text or text.startswith(("{", "[")):
+            return super().clean(value)
+        found: dict[str, Any] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            name, colon, said = line.partition(":")
+            if not line.strip():
+                continue
+            if not colon or not name.strip():
+                raise forms.ValidationError(f"Line {number}: write name: value.")
+            found[name.strip()] = _from_line(said.strip())
+        return found
+
+
+def _as_line(value: Any) -> str:
+    """Text stands as it is, unless it would be read back as something else."""
+    is_plain = isinstance(value, str) and value == value.strip() and "\n" not in value and _from_line(value) == value
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+
+def _from_line(said: str) -> Any:
+    try:
+        return json.loads(said)
+    except (ValueError, RecursionError):
+        return said
 
 
 class ModelForm(forms.Form):
@@ -220,7 +258,9 @@ class ToolForm(forms.Form):
         help_text="One a line, Name: value. Encrypted when stored, and never shown again.",
     )
     clear_headers = forms.BooleanField(required=False, label="Remove the stored headers")
-    settings = JsonField(label="Settings", help_text="Of the built-in tool or MCP server, as JSON.")
+    settings = SettingsField(
+        label="Settings", help_text="Of the built-in tool or MCP server. One a line, name: value; or JSON.", rows=3
+    )
     sentence = forms.CharField(
         required=False, max_length=200, help_text="How a call reads on pages: Read a ruling · {id}"
     )

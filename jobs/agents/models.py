@@ -1,5 +1,7 @@
 """Agents (prompt, tools, limits), the tools they call and the models that answer."""
 
+from typing import Any
+
 from django.db import models
 
 from rftstudio.core.models import OrderedJSONField, PublicIdField
@@ -90,6 +92,21 @@ class Agent(TeamOwned):
         return self.name
 
 
+SAMPLING_WORDS = {
+    "temperature": "Temperature",
+    "top_p": "Top p",
+    "max_tokens": "Tokens per reply",
+    "reasoning_effort": "Reasoning effort",
+    "api": "How the model is asked",
+}
+LIMIT_WORDS = {
+    "max_steps": "Steps, at most",
+    "max_tool_calls": "Tool calls, at most",
+    "max_tokens": "Tokens of all replies, at most",
+    "max_seconds": "Seconds, at most",
+}
+
+
 class AgentVersion(TeamOwned):
     """One published agent: prompt, model, sampling, tools and limits. Never changes."""
 
@@ -122,3 +139,13 @@ class AgentVersion(TeamOwned):
     @property
     def change_words(self) -> str:
         return self.change.replace("_", " ")
+
+    @property
+    def sampling_words(self) -> dict[str, Any]:
+        """Sampling as a person reads it."""
+        return {SAMPLING_WORDS.get(key, key): value for key, value in self.sampling.items()}
+
+    @property
+    def limit_words(self) -> dict[str, Any]:
+        """Limits as a person reads them."""
+        return {LIMIT_WORDS.get(key, key): value for key, value in self.limits.items()}

@@ -4,7 +4,15 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-TYPES = ("string", "number", "integer", "boolean", "array", "object")
+#: JSON schema's types and how a person reads them.
+TYPES = {
+    "string": "text",
+    "number": "number",
+    "integer": "whole number",
+    "boolean": "yes or no",
+    "array": "list",
+    "object": "object",
+}
 
 
 @dataclass(frozen=True)

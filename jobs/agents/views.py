@@ -146,7 +146,7 @@ def tool_new(request: TeamRequest) -> HttpResponse:
             tool = services.tool_create(actor=request.actor, **_tool_fields(request, form))
             messages.success(request, f"{tool.name} is stored. Try it before an agent uses it.")
             return redirect_to(request, reverse("agents:tool-detail", args=[request.actor.team.slug, tool.public_id]))
-    context = {"form": form, "types": TYPES, "builtins": BUILTINS.values(), "can_edit": True}
+    context = {"form": form, "types": TYPES.items(), "builtins": BUILTINS.values(), "can_edit": True}
     return render(request, "agents/tool_new.html", context, status=422 if form.errors else 200)
 
 
@@ -180,7 +180,7 @@ def _tool_context(request: TeamRequest, tool: Tool, form: ToolForm) -> dict[str,
     return {
         "tool": tool,
         "form": form,
-        "types": TYPES,
+        "types": TYPES.items(),
         "builtins": BUILTINS.values(),
         "reached": _reached(tool),
         "advice": tool_advice(spec),
@@ -215,6 +215,8 @@ def tool_test(request: TeamRequest, public_id: str) -> HttpResponse:
         )
     except json.JSONDecodeError as exc:
         context["error"] = f"The item is not JSON: line {exc.lineno}, column {exc.colno}: {exc.msg}."
+    except (ValueError, RecursionError):
+        context["error"] = "The item has a number that is too long, or nests too deep."
     except StudioError as exc:
         if exc.status in {403, 404} and exc.code != "exceeded_quota":
             raise

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graders.judging import read_json
+from graders.replies import read_json
 from jobs.attribution.methods.base import Z90
 
 #: Steps with both kinds of mark that a calibration needs.

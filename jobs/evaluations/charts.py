@@ -63,6 +63,7 @@ def variance_plot(
         )  # fmt: skip
     else:
         data += [_marks(kind, shown, samples, list_url, source) for kind in MARKS if counts[kind]]
+    data += _averages(shown, samples)
     learn = {
         "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": learnable, "y1": learnable, "layer": "below",
         "line": {"color": token("ink-2"), "width": 1, "dash": "dash"},
@@ -78,6 +79,20 @@ def variance_plot(
     )  # fmt: skip
     label = f"{counts['signal']} of {len(shown)} items have rewards that differ enough to learn from."
     return figure(data, layout, label=label)
+
+
+def _averages(shown: list[dict[str, Any]], samples: int) -> list[dict[str, Any]]:
+    """The mean over items and the mean of each item's best try, on the axis: what lies between them can be learned."""
+    if not shown:
+        return []
+    averages = [("on average", "mean", "diamond"), (f"best of {samples}", "best", "triangle-up")]
+    found = [(words, sum(item[key] for item in shown) / len(shown), symbol) for words, key, symbol in averages]
+    return [
+        {"type": "scatter", "mode": "markers", "name": f"{words}: {show_reward(value)}", "x": [value], "y": [0],
+         "hovertemplate": f"{words}: {show_reward(value)}, mean over the items<extra></extra>", "cliponaxis": False,
+         "marker": {"symbol": symbol, "size": 11, "color": token("ink"), "line": {"color": token("surface"), "width": 1}}}
+        for words, value, symbol in found
+    ]  # fmt: skip
 
 
 def _apart(items: list[dict]) -> list[tuple[float, float]]:
@@ -98,6 +113,7 @@ def _marks(kind: str, shown: list[dict], samples: int, list_url: str, source: st
     texts = [
         f"<b>{html.escape(item['title'][:60])}</b><br>mean {show_reward(item['mean'])}, spread "
         f"{show_reward(item['spread'])} · {item['passed']} of {item['graded']} pass"
+        + f", best {show_reward(item['best'])}"
         + (f" · {item['rollouts'] - item['graded']} ungraded" if item["graded"] < item["rollouts"] else "")
         for item in items
     ]
@@ -151,7 +167,8 @@ def reward_histogram(
          "textposition": "none", "hovertemplate": "%{text}<extra></extra>"}
     ]  # fmt: skip
     words = f"mean {show_reward(mean)} · {show_percent(pass_rate)} pass"
-    layout = merge_layout({"xaxis": {"title": "reward"}, "yaxis": {"title": "rollouts"}}, vline(threshold, "pass mark"))
+    y_axis = {"title": "rollouts"} if any(counts) else {"title": "rollouts", "range": [0, 1], "showticklabels": False}
+    layout = merge_layout({"xaxis": {"title": "reward"}, "yaxis": y_axis}, vline(threshold, "pass mark"))
     return figure(data, layout, label=f"Rewards of {sum(counts)} rollouts: {words}.")
 
 

@@ -36,11 +36,13 @@ class Facts:
 
     metrics: dict[str, Any]
     is_finished: bool = True
+    is_cancelled: bool = False
     train_items: int = 0
     validation_items: int = 0
     leaked_items: int = 0
     missing_fields: dict[str, int] = field(default_factory=dict)  # template path → train rows without it
     checked_rows: int = 0
+    row_fields: list[str] = field(default_factory=list)  # what those rows have
     grader_problems: list[str] = field(default_factory=list)
     versions_measured: int = 1  # versions of this agent with a finished evaluation on this dataset
     other_graders: int = 0  # finished evaluations of the same agent by another grader

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graders.types import is_pass
 from jobs.evaluations import intervals
 
 #: A group whose rewards differ by this share of the reward range has something to learn from.
@@ -51,7 +52,7 @@ class RolloutRow:
         return self.reward is not None and math.isfinite(self.reward)
 
     def passes(self, threshold: float) -> bool:
-        return self.is_graded and (self.passed if self.passed is not None else self.reward >= threshold)
+        return self.is_graded and (self.passed if self.passed is not None else is_pass(self.reward, threshold))
 
 
 @dataclass(frozen=True)

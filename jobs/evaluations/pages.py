@@ -29,10 +29,11 @@ def initial_from(query) -> dict[str, Any]:
 
 def order_context(team: Team) -> dict[str, Any]:
     """How many items each frozen version has in each split, so that the size of an order can be read off."""
-    counts: dict[int, dict[str, int]] = {}
-    rows = Item.objects.filter(version__team=team, version__status="frozen").values_list("version_id", "split")
-    for version, split, count in rows.annotate(n=Count("id")).order_by("-version_id", "split"):
-        counts.setdefault(version, {})[split] = count
+    counts: dict[str, dict[str, int]] = {}
+    frozen = Item.objects.filter(version__team=team, version__status="frozen")
+    rows = frozen.values_list("version__dataset__name", "version__number", "split").annotate(n=Count("id"))
+    for name, number, split, count in rows.order_by("-version_id", "split"):
+        counts.setdefault(f"{name}, version {number}", {})[split] = count
     last = selectors.evaluation_list(team=team).filter(status=Evaluation.Status.SUCCEEDED).first()
     pace = None
     if last and last.started_at and last.finished_at and last.metrics.get("rollouts"):
@@ -223,8 +224,8 @@ def compare_context(team: Team, first: Evaluation | None, second: Evaluation | N
         "found": found,
         "strip": strip,
         "warnings": warnings,
-        "worst": rows[:15],
-        "best": rows[::-1][:15],
+        "worst": [row for row in rows if row["change"] < 0][:15],
+        "best": [row for row in rows[::-1] if row["change"] > 0][:15],
         "first_title": title_of(first),
         "second_title": title_of(second),
         "plot": charts.difference_plot(rows, mean=found.mean_change),

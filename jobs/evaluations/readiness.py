@@ -26,6 +26,9 @@ MOST_LEAK = 0.01
 
 def finished_line(facts: Facts) -> Line:
     done, name = facts.metrics.get("rollouts", 0), "Evaluation finished"
+    if facts.is_cancelled:
+        said = "It was cancelled, so part of the items was never tried."
+        return Line("finished", BLOCK, name, "cancelled", "all", said, facts.remedy("Run it again", "again"))
     if facts.is_finished and facts.metrics.get("graded"):
         return Line("finished", OK, name, f"{done:,} rollouts", "all", "Every rollout ended and was looked at.")
     if facts.is_finished:
@@ -73,13 +76,14 @@ def fields_line(facts: Facts) -> Line:
         )
     parts = [f"{count} of {facts.checked_rows} rows lack {path}" for path, count in facts.missing_fields.items()]
     worst = max(facts.missing_fields.values())
+    have = f" The rows have: {', '.join(facts.row_fields[:20])}." if facts.row_fields else ""
     return Line(
         "grader_fields",
         BLOCK if worst * 10 > facts.checked_rows else WARN,
         name,
         f"{worst:,} rows lack a field",
         "0",
-        "; ".join(parts) + ". Those rows cannot be graded.",
+        "; ".join(parts) + ". Those rows cannot be graded." + have,
         facts.remedy("Change the grader's field, or add it to the rows", "grader"),
     )
 
@@ -320,7 +324,7 @@ def iterated_line(facts: Facts) -> Line:
         name,
         measured,
         "2 or more",
-        "Only one version of this agent was measured. A better prompt or tool is cheaper than training.",
+        f"{'Only one' if facts.versions_measured else 'No'} version of this agent was measured. A better prompt or tool is cheaper than training.",
         facts.remedy("Publish another version and measure it", "agent"),
     )
 
@@ -389,8 +393,8 @@ def independent_line(facts: Facts) -> Line:
 
 
 CHECKS: tuple[Callable[[Facts], Line | None], ...] = (
+    fields_line,  # first: a grader that reads what is not there makes all the rest fail
     finished_line,
-    fields_line,
     trainable_line,
     foothold_line,
     signal_line,

@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from datasets.models import Item, Split
 from graders.calibration import Pair, calibrate
-from graders.grading import compile_grader
 from graders.selectors import rollout_labels
-from graders.validation import grader_problems
+from graders.validation import grader_problems, variables_of
 from jobs.evaluations import readiness
 from jobs.evaluations.facts import Facts
 from jobs.evaluations.metrics import RolloutRow, ToolUse, compute_metrics, item_figures
@@ -156,34 +155,31 @@ def address(name: str, *args: Any, query: str = "") -> str:
         return ""
 
 
-def _has_path(data: Any, path: str) -> bool:
-    for part in path.replace("[", ".").replace("]", "").split("."):
-        if isinstance(data, dict) and part in data:
-            data = data[part]
-        elif isinstance(data, list) and part.isdigit() and int(part) < len(data):
-            data = data[int(part)]
+def _has_path(data: Any, keys: tuple[str | int, ...]) -> bool:
+    for key in keys:
+        if isinstance(data, dict) and str(key) in data:
+            data = data[str(key)]
+        elif isinstance(data, list) and str(key).isdecimal() and int(key) < len(data):
+            data = data[int(key)]
         else:
             return False
     return data is not None
 
 
-def missing_fields(evaluation: Evaluation) -> tuple[dict[str, int], int]:
-    """Item fields that the grader names, with the number of train and test rows that lack them; rows looked at."""
-    compiled = compile_grader(evaluation.grader_version.config)
-    try:
-        paths = sorted(name.removeprefix("item.") for name in compiled.variables() if name.startswith("item."))
-    finally:
-        compiled.close()
-    if not paths:
-        return {}, 0
+def missing_fields(evaluation: Evaluation) -> tuple[dict[str, int], int, list[str]]:
+    """Item fields that the grader names, with the number of rows that lack them; rows looked at; the fields they have."""
+    wanted = {variable for _, variable in variables_of(evaluation.grader_version.config) if variable.root == "item"}
+    if not wanted:
+        return {}, 0, []
     splits = {Split.TRAIN, Split.VALIDATION, evaluation.split}
     items = Item.objects.filter(version=evaluation.dataset_version, split__in=splits).order_by("position")
-    missing, checked = dict.fromkeys(paths, 0), 0
+    missing, checked, names = dict.fromkeys(sorted(wanted, key=str), 0), 0, set()
     for item in items[:CHECKED_ROWS].iterator(chunk_size=1000):
         data, checked = item.data, checked + 1
-        for path in paths:
-            missing[path] += not _has_path(data, path)
-    return {f"item.{path}": count for path, count in missing.items() if count}, checked
+        names.update(data)
+        for variable in missing:
+            missing[variable] += not _has_path(data, variable.keys)
+    return {str(variable): count for variable, count in missing.items() if count}, checked, sorted(names)
 
 
 def leaked_items(evaluation: Evaluation) -> int:
@@ -244,18 +240,20 @@ def readiness_facts(evaluation: Evaluation) -> Facts:
         for problem in grader_problems(evaluation.grader_version.config)
         if problem.level == "error"
     ]
-    missing, checked = ({}, 0) if problems else missing_fields(evaluation)
+    missing, checked, row_fields = ({}, 0, []) if problems else missing_fields(evaluation)
     metrics = evaluation_metrics(evaluation)
     tricks = metrics.get("gaming") or {}
     agreement, labelled = label_agreement(evaluation)
     return Facts(
         metrics=metrics,
-        is_finished=evaluation.status == Status.SUCCEEDED,
+        is_finished=evaluation.status not in ACTIVE,
+        is_cancelled=evaluation.status == Status.CANCELLED,
         train_items=counts.get(Split.TRAIN, 0),
         validation_items=counts.get(Split.VALIDATION, 0),
         leaked_items=leaked_items(evaluation),
         missing_fields=missing,
         checked_rows=checked,
+        row_fields=row_fields,
         grader_problems=problems,
         versions_measured=finished.values("agent_version").distinct().count(),
         other_graders=finished.exclude(grader_version__grader=evaluation.grader_version.grader).count(),

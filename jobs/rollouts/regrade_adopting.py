@@ -6,6 +6,7 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from graders.types import is_pass
 from jobs.rollouts import regrade_selectors as selectors
 from jobs.rollouts.cleaning import clean, clean_json, finite
 from jobs.rollouts.models import RegradeResult, RegradeRun, Rollout, RolloutBatch, Step
@@ -105,7 +106,7 @@ def _columns(result: RegradeResult, steps: list[Step], pass_threshold: float) ->
         reason = Rollout.StopReason.MAX_STEPS if is_cut else Rollout.StopReason.ANSWERED
     return {
         "reward": reward,
-        "passed": None if reward is None else reward >= pass_threshold,
+        "passed": None if reward is None else is_pass(reward, pass_threshold),
         "sub_rewards": clean_json(grade.get("sub_rewards") or {}),
         "grade": grade,
         "status": status,

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from graders.types import is_pass
 from jobs.rollouts.cleaning import clean, clean_json, finite
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
@@ -29,7 +30,7 @@ def rollout_values(trajectory: Trajectory, grade: dict[str, Any], *, pass_thresh
         "stop_reason": stop_reason,
         "error": clean(error),
         "reward": reward,
-        "passed": None if reward is None else reward >= pass_threshold,
+        "passed": None if reward is None else is_pass(reward, pass_threshold),
         "sub_rewards": clean_json(grade.get("sub_rewards") or {}),
         "grade": clean_json(grade),
         "answer": clean(trajectory.answer),

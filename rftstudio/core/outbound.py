@@ -8,6 +8,7 @@ the trainer process loads this module too.
 
 import asyncio
 import ipaddress
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +22,16 @@ from rftstudio.core.http1 import AnswerTooLarge, BadAnswer, Connection, Pool, re
 MAX_BYTES = 1_000_000
 MAX_REDIRECTS = 3
 CONNECT_SECONDS = 10.0
-#: Ranges that `ipaddress` calls global although they lead inside: NAT64 and 6to4 carry an IPv4 address.
-_TRANSLATED = [ipaddress.ip_network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")]
+#: Ranges that some `ipaddress` calls global although they lead inside or nowhere. NAT64, 6to4, Teredo and SIIT carry an
+#: IPv4 address; 192.0.0.192 and 168.63.129.16 are what two clouds answer their own machines on.
+_INSIDE = [
+    ipaddress.ip_network(text)
+    for text in (
+        "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "::ffff:0:0:0/96", "3fff::/20", "5f00::/16",
+        "192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32",
+    )
+]  # fmt: skip
+_LOCAL_NAMES = (".localhost", ".localdomain", ".internal", ".local")
 
 
 class AddressRefused(UserError):
@@ -47,9 +56,9 @@ def is_public(address: str) -> bool:
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.ipv4_mapped:
             ip = ip.ipv4_mapped
-        elif any(ip in network for network in _TRANSLATED) or int(ip) < 2**32:
+        elif int(ip) < 2**32:
             return False
-    return ip.is_global and not ip.is_multicast
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _INSIDE)
 
 
 def check_url(url: str, *, allowed: Iterable[str] = (), where: str = "server_url") -> None:
@@ -72,13 +81,24 @@ def check_url(url: str, *, allowed: Iterable[str] = (), where: str = "server_url
     host = split.hostname.lower().rstrip(".")
     if host in allowed:
         return
-    literal = _literal_ip(host)
-    if (
-        host == "localhost"
-        or host.endswith((".localhost", ".internal", ".local"))
-        or (literal and not is_public(literal))
-    ):
+    plain = _plain_host(host)
+    if not plain:
+        raise AddressRefused(f"“{host}” is no host name.", where=where, fix="Write https://host/path.")
+    literal = _literal_ip(plain)
+    is_inside = not is_public(literal) if literal else "." not in plain or plain.endswith(_LOCAL_NAMES)
+    if is_inside:
         raise _refused(host, where)
+
+
+def _plain_host(host: str) -> str:
+    """The host as the resolver will read it: full-width digits and ideographic dots become plain ones. Empty: no name."""
+    if ":" in host:
+        return host
+    try:
+        plain = host.encode("idna").decode().rstrip(".")
+    except UnicodeError:
+        return ""
+    return plain if re.fullmatch(r"[a-z0-9._-]+", plain) else ""
 
 
 def _literal_ip(host: str) -> str:

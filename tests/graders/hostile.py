@@ -101,6 +101,36 @@ READS = {
     "raise its limits": "__import__('resource').setrlimit(7, (4096, 4096)) is None",
     "raise its limits by call": "raw(302, 0, 7, (ctypes.c_uint64 * 2)(9999, 9999), None)",
     "unlock by prctl": "raw(157, 4, 1, 0, 0, 0)",
+    "secrets by the garbage collector": "any(mark in repr(o)[:400] for o in __import__('gc').get_objects() if type(o) in (dict, str, bytes) for mark in ('SECRET_KEY', 'DATABASE_URL', 'sk-', 'STUDIO_'))",
+    "secrets by walking frames": "_frames_hold(('SECRET_KEY', 'DATABASE', 'django'))",
+    "django by loaded modules": "[name for name in sys.modules if name.split('.')[0] in ('django', 'rftstudio', 'celery', 'kombu')]",
+    "loaded os of a loaded module": "[m for m in sys.modules.values() if getattr(m, 'os', None)][0].os.open('/etc/passwd', 0)",
+    "builtin loader": "__import__('importlib').machinery.SourceFileLoader('x', '/etc/passwd').get_data('/etc/passwd')",
+    "own import finder": "(sys.meta_path.clear(), sys.meta_path.append(__import__('importlib').machinery.PathFinder), sys.path.append('/usr/lib/python3'), sys.path_importer_cache.clear(), __import__('antigravity'))",
+    "zip import": "__import__('zipimport').zipimporter('/usr/lib/x.zip')",
+    "unpickled call": "__import__('pickle').loads(b\"cos\\nsystem\\n(S'true'\\ntR.\") == 0",
+    "code object by hand": "eval((lambda: open('/etc/passwd').read(1)).__code__)",
+    "file by io.FileIO": "__import__('io').FileIO('/etc/passwd').read(1)",
+    "file by numpy": "__import__('numpy').fromfile('/etc/passwd', dtype='u1', count=1).size",
+    "file by numpy memmap": "__import__('numpy').memmap('/etc/passwd', mode='r').size",
+    "file by mmap of a pipe": "__import__('mmap').mmap(10, 10)",
+    "file by sqlite": "__import__('sqlite3').connect('/tmp/rft-evil.db').execute('create table a(b)')",
+    "library by dlopen": "ctypes.CDLL('libssl.so.3')",
+    "shared memory": "__import__('multiprocessing.shared_memory', fromlist=['x']).SharedMemory(create=True, size=10)",
+    "shared memory by call": "raw(29, 0, 4096, 0o1777)",
+    "message queue by call": "raw(240, b'/x', 0o102, 0o600, None)",
+    "process_madvise": "raw(440, 3, None, 0, 4, 0)",
+    "kcmp": "raw(312, os.getppid(), os.getpid(), 0, 0, 0)",
+    "get its limits of another": "raw(302, os.getppid(), 7, None, (ctypes.c_uint64 * 2)())",
+    "scheduler of another": "raw(144, os.getppid(), 0, (ctypes.c_int * 1)(0))",
+    "wait for others": "os.waitpid(-1, 1)",
+    "terminal input": "raw(16, 0, 0x5412, b'x')",
+    "clock": "raw(227, 0, (ctypes.c_long * 2)(0, 0))",
+    "reboot": "raw(169, 0xfee1dead, 672274793, 0, None)",
+    "name of the machine": "os.uname().nodename",
+    "users": "__import__('pwd').getpwuid(0)",
+    "resolver": "__import__('socket').gethostbyname('localhost')",
+    "core by gdb handler": "__import__('faulthandler').dump_traceback(file=open('/tmp/rft-evil', 'w')) is None",
     "other descriptors": "any(_reads(fd) for fd in list(range(3, 10)) + list(range(14, 64)))",
 }
 
@@ -125,11 +155,42 @@ HARMS = {
     "garbage reply": "import os; os.write(11, b'z' * 10 ** 6)\n    while True: pass",
     "closed pipes": "import os\n    for fd in range(64):\n        try: os.close(fd)\n        except OSError: pass",
     "broken json module": "import json; json.dumps = lambda *a, **k: 'NaN'\n    return 1.0",
+    "recursion in the destructor": "class D:\n        def __del__(self): D()\n    D()\n    while True: pass",
+    "evil number": "import numbers\n    class E(numbers.Real):\n        pass\n    E.__abstractmethods__ = frozenset()\n    E.__float__ = lambda self: __import__('os')._exit(3)\n    return E()",
+    "number that hangs": "class E(float):\n        def __float__(self):\n            while True: pass\n    return E(1)",
+    "error that hangs when shown": "class E(Exception):\n        def __str__(self):\n            while True: pass\n    raise E",
+    "error whose type lies": "class M(type):\n        def __getattribute__(cls, name): raise SystemExit\n    class E(Exception, metaclass=M): pass\n    raise E",
+    "deep reply": "import os, struct; body = b'[' * 500000; os.write(11, struct.pack('!I', len(body)) + body)\n    while True: pass",
+    "huge frame": "import os; os.write(11, b'\\xff\\xff\\xff\\xff')\n    while True: pass",
+    "half a frame": "import os; os.write(11, b'\\0\\0\\0\\x09abc')\n    while True: pass",
+    "forged nonce": "import sys, os, struct, json\n    f = sys._getframe()\n    while 'message' not in f.f_locals: f = f.f_back\n    body = json.dumps({'nonce': f.f_locals['message']['nonce'], 'value': 10 ** 400}).encode()\n    os.write(11, struct.pack('!I', len(body)) + body)\n    while True: pass",
+    "replaced writer": "import sys\n    f = sys._getframe()\n    while 'write_frame' not in f.f_globals: f = f.f_back\n    f.f_globals['write_frame'] = lambda *a: None",
+    "replaced number check": "import sys, math\n    math.isfinite = lambda x: True\n    return float('nan')",
+    "profile hook": "import sys; sys.setprofile(lambda *a: (_ for _ in ()).throw(SystemExit))",
+    "trace hook": "import sys; sys.settrace(lambda *a: __import__('os')._exit(0))",
+    "exit hook": "import atexit; atexit.register(lambda: __import__('time').sleep(1000)); raise SystemExit",
+    "timer that rings later": "import signal; signal.signal(signal.SIGALRM, lambda *a: __import__('os')._exit(1)); signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)",
+    "huge exception": "raise ValueError('x' * 10 ** 8)",
+    "huge answer of steps": "global grade_steps\n    grade_steps = lambda s, i: [0.1] * 10 ** 7",
+    "endless steps": "global grade_steps\n    grade_steps = lambda s, i: __import__('itertools').repeat(0.5)",
+    "json bomb": "import json; json.loads('[' * 10 ** 6)",
+    "regex bomb": "import re; re.compile('(?:' * 5000 + 'a' + ')*' * 5000).match('a' * 10 ** 5)",
+    "decimal bomb": "import decimal; decimal.getcontext().prec = 10 ** 9; x = decimal.Decimal(1) / 3",
+    "numpy bomb": "import numpy; numpy.ones((10 ** 5, 10 ** 5)) @ numpy.ones((10 ** 5, 10 ** 5))",
+    "text of a huge integer": "import sys; sys.set_int_max_str_digits(0); str(10 ** 10 ** 7)",
     "blocked signals": "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 64))\n    while True: pass",
 }
 
 
-_HELPER = (
+_FRAMES = """
+def _frames_hold(words):
+    frame = sys._getframe()
+    while frame:
+        if any(word in text for text in map(repr, (frame.f_locals, list(frame.f_globals))) for word in words if frame.f_back):
+            return frame.f_code.co_name not in ("_frames_hold", "grade", "<genexpr>", "<module>")
+        frame = frame.f_back
+"""
+_HELPER = _FRAMES + (
     "def _reads(fd):\n    try:\n        os.fstat(fd)\n        return True\n    except OSError:\n        return False\n"
 )
 #: Tries one attack after the other in a worker that lives on: what it is told to.

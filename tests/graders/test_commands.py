@@ -30,7 +30,14 @@ def test_validate_prints_one_object(capsys, tmp_path):
 def test_validate_names_place_and_fix(capsys, tmp_path):
     answer = json.loads(run(capsys, "grader_validate", written(tmp_path, "g.json", {**EXACT, "operation": "neq"})))
     assert answer["valid"] is False
-    assert {"path", "code", "message", "fix"} <= set(answer["problems"][0])
+    assert set(answer["problems"][0]) == {"path", "code", "message", "fix"}
+
+
+def test_validate_tells_a_hint_from_an_error_by_its_code(capsys, tmp_path):
+    swapped = {**EXACT, "operation": "like", "input": EXACT["reference"], "reference": EXACT["input"]}
+    answer = json.loads(run(capsys, "grader_validate", written(tmp_path, "g.json", swapped)))
+    assert answer["valid"] is True
+    assert [problem["code"].split(".")[0] for problem in answer["problems"]] == ["warning"]
 
 
 def test_validate_of_broken_json_names_the_place(capsys, tmp_path):
@@ -69,7 +76,7 @@ def test_run_prints_one_object_a_line(capsys, tmp_path):
     assert (good["reward"], good["errors"], good["sub_rewards"]) == (1.0, {}, {})
     assert (missing["reward"], missing["errors"]) == (None, {"invalid_variable_error": True})
     assert bad["reward"] == 0.0
-    assert {"reward", "sub_rewards", "errors", "details", "milliseconds"} <= set(good)
+    assert set(good) == {"reward", "sub_rewards", "errors", "details", "milliseconds"}
 
 
 def test_run_without_json_counts_ungraded_apart(capsys, tmp_path):

@@ -1,5 +1,7 @@
 """Values computed apart from the product, with the libraries and with CPython."""
 
+import json
+
 import pytest
 
 from graders.failures import Ungraded
@@ -113,3 +115,32 @@ def test_multi_grader_equals_expected(name, case):
         assert grade.sub_rewards[part.split("(")[0]] == pytest.approx(value, abs=1e-5)
     if "passes(>=0.65)" in expected:
         assert (grade.reward >= 0.65) is expected["passes(>=0.65)"]
+
+
+LONG = {"a": 0.5, "big": 1e300}
+
+
+@pytest.mark.parametrize(
+    "formula,value",
+    [("a" + " + a" * 2000, 1000.5), ("1 - 2 * 3 / 4 + 5", 4.5), ("a - a - a", -0.5), ("1 / a / a", 4.0)],
+    ids=["long sum", "mixed", "minus", "divided twice"],
+)
+def test_formula_goes_from_left_to_right_at_any_length(formula, value):
+    assert Formula(formula, LONG).compute(LONG) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("formula", ["1 / (big * big)", "min(1, big * big)", "exp(-(big * big))"])
+def test_infinity_on_the_way_is_no_silent_zero(formula):
+    with pytest.raises(FormulaError, match="too large"):
+        Formula(formula, LONG).compute(LONG)
+
+
+@pytest.mark.parametrize("key", ["1st", "中文", "with-dash", "Tweet text", "a.b", "it's", 'say "x"'])
+def test_any_key_can_be_named(key):
+    quoted = "{{ item[" + json.dumps(key) + "] }}"
+    assert Template(quoted).render({key: "found"}, Sample()) == "found"
+    assert Template("{{" + str(Template(quoted).variables[0]) + "}}").render({key: "found"}, Sample()) == "found"
+
+
+def test_single_quotes_do_as_well():
+    assert Template("{{ item['Tweet text'] }}").render({"Tweet text": "hi"}, Sample()) == "hi"

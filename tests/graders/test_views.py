@@ -364,3 +364,16 @@ def test_samples_box_of_a_costly_version_uses_what_it_gave_then(member):
     config = {"type": "string_check", "operation": "eq", "input": "a", "reference": "a"}
     trial = set_run(actor=member, team=member.team, config=config, samples=samples, published=published)
     assert (trial.rewards, trial.before) == ([1.0, 1.0], [0.4, None])
+
+
+def test_editor_begins_with_the_newest_dataset_that_has_the_fields(member, client_of, grader, version):
+    other = DatasetVersion.objects.create(
+        team=member.team,
+        dataset=Dataset.objects.create(team=member.team, name="Other task", slug="other-task"),
+        number=1,
+        item_count=1,
+    )
+    Item.objects.create(version=other, position=0, key="x", raw='{"messages": []}', digest="x")
+    page = client_of(member).get(url(grader)).content.decode()
+    assert f'<option value="{version.public_id}" selected' in page
+    assert f'<option value="{other.public_id}" selected' not in page

@@ -98,8 +98,10 @@ def _pair(line: str, number: int) -> dict[str, Any]:
 
 
 def _as_json(grade: Grade) -> str:
-    keys = ("reward", "sub_rewards", "errors", "details", "milliseconds", "step_rewards", "usage")
+    """The five keys of every row; marks of steps and a judge's tokens only where there are any."""
     whole = grade.as_dict()
+    keys = ["reward", "sub_rewards", "errors", "details", "milliseconds"]
+    keys += [key for key in ("step_rewards", "usage") if whole[key]]
     text = json.dumps({key: whole[key] for key in keys}, ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is shown as a question mark
 

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from datasets.models import DatasetVersion
 from graders.recipe_files import fields_of, read_recipe
 from graders.secrets import shown_config
+from graders.types import Problem
 from graders.validation import grader_problems, has_errors, normalised
 
 
@@ -33,11 +33,16 @@ class Command(BaseCommand):
             fields = dataset_fields(options["dataset"], options["team"]) if options["dataset"] else None
             problems = grader_problems(config, fields=fields)
         valid = not has_errors(problems)
-        listed = [asdict(problem) for problem in problems]
+        listed = [_shown(problem) for problem in problems]
         answer = {"valid": valid, "problems": listed, "normalised": shown_config(normalised(config))}
         self.stdout.write(json.dumps(answer, ensure_ascii=False, indent=2))
         if options["check"] and not valid:
             sys.exit(1)
+
+
+def _shown(problem: Problem) -> dict[str, str]:
+    code = problem.code if problem.level == "error" else f"{problem.level}.{problem.code}"
+    return {"path": problem.path, "code": code, "message": problem.message, "fix": problem.fix}
 
 
 def dataset_fields(name: str, team: str | None = None) -> dict[str, Any]:

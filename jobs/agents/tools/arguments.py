@@ -34,6 +34,8 @@ def parse_arguments(text: str, parameters: dict[str, Any]) -> dict[str, Any]:
         raise ArgumentError(
             f"Error: the arguments are not valid JSON ({exc.msg} at character {exc.pos + 1}). Send one JSON object."
         ) from exc
+    except ValueError as exc:  # CPython reads no integer beyond 4,300 digits; a model that repeats itself writes one
+        raise ArgumentError("Error: a number in the arguments has too many digits.") from exc
     except RecursionError as exc:
         raise ArgumentError("Error: the arguments are nested too deep. Send one flat JSON object.") from exc
     if not isinstance(value, dict):

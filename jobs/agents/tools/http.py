@@ -13,28 +13,12 @@ import time
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from graders.hiding import scrub, secrets_of
 from jobs.agents.tools.http_types import HttpAnswer, HttpClient
 from jobs.agents.tools.spec import ToolSpec, is_placeholder
 from jobs.agents.tools.types import Limits, ToolResult
 
-HIDDEN = "[hidden]"
 _FIRST_PAUSE = 0.25  # seconds; doubles with each retry
-
-
-def secrets_of(url: str, headers: dict[str, str]) -> list[str]:
-    """The texts of a tool's address and headers that must appear nowhere else, longest first."""
-    split = urlsplit(url)
-    found = {value for _, value in parse_qsl(split.query)} | {split.password or "", split.username or ""}
-    for value in headers.values():
-        found |= {value, value.removeprefix("Bearer ").removeprefix("Basic ").strip()}
-    return sorted((value for value in found if len(value) >= 4), key=len, reverse=True)
-
-
-def scrub(text: str, hidden: list[str]) -> str:
-    """The text without any of the given secrets."""
-    for secret in hidden:
-        text = text.replace(secret, HIDDEN)
-    return text
 
 
 def shown_url(url: str) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
-from jobs.agents.tools.http import scrub, secrets_of, shown_url
+from graders.hiding import scrub, secrets_of
+from jobs.agents.tools.http import shown_url
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.tools.types import ToolResult
 

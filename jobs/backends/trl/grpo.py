@@ -17,6 +17,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
 from trl import GRPOTrainer
 
+from graders.types import is_pass
 from jobs.backends.trl.checkpoints import Kept, checkpoint_seal, checkpoints_prune
 from jobs.backends.trl.control import Control
 from jobs.backends.trl.credit import DEFAULT_CLIP, CreditWindow, step_advantages
@@ -121,7 +122,7 @@ class Run:
         self.journal.flush()
 
     def _extra(self, one: Scored) -> dict[str, Any]:
-        passed = None if one.reward is None else one.reward >= self.spec.pass_threshold
+        passed = None if one.reward is None else is_pass(one.reward, self.spec.pass_threshold)
         return {"passed": passed}
 
 

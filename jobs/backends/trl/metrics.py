@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from statistics import fmean, pstdev
 from typing import Any
 
+from graders.types import is_pass
 from jobs.backends.trl.scoring import Scored, grader_parts
 
 ERRORS = ("other_error", "sample_parse_error", "invalid_variable_error")
@@ -76,7 +77,7 @@ def mean_reward(scored: list[Scored]) -> float | None:
 
 
 def pass_rate(scored: list[Scored], threshold: float) -> float | None:
-    return mean(float(one.reward >= threshold) for one in scored if one.reward is not None)
+    return mean(float(is_pass(one.reward, threshold)) for one in scored if one.reward is not None)
 
 
 def tool_rates(scored: list[Scored]) -> dict[str, float]:

@@ -11,7 +11,7 @@ import re
 from typing import Any
 from urllib.parse import urlsplit
 
-from jobs.agents.tools.http import scrub
+from graders.hiding import scrub
 from jobs.agents.tools.http_types import HttpAnswer, HttpClient
 from jobs.rollouts.engine.types import PolicyError, PolicyReply
 

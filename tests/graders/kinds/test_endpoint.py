@@ -66,3 +66,16 @@ def test_huge_request_is_refused_before_it_is_sent():
     grade = compile_grader(CONFIG, network).grade({"r": "x" * 2_000_000}, Sample())
     assert "1 MB" in grade.details
     assert http.requests == []
+
+
+def test_server_that_echoes_its_secrets_does_not_publish_them():
+    network, _ = clients((200, "<pre>Authorization: Bearer s3cr3t-value token=qq-token-99</pre>"))
+    config = {
+        "type": "endpoint",
+        "url": "https://grader.example.com/score?token=qq-token-99",
+        "headers": {"Authorization": "Bearer s3cr3t-value"},
+    }
+    grade = compile_grader(config, network).grade({}, Sample(output_text="a"))
+    assert grade.reward is None
+    assert "s3cr3t-value" not in grade.details
+    assert "qq-token-99" not in grade.details

@@ -7,9 +7,9 @@ import pytest
 from graders.clients import Unreachable
 from graders.failures import Ungraded
 from graders.grading import compile_grader
-from graders.judging import read_mark
-from graders.kinds.model_judges import read_label
+from graders.replies import read_label, read_mark
 from graders.types import Sample
+from graders.validation import grader_problems
 from tests.graders.cases import load
 from tests.graders.doubles import chat_reply, clients
 
@@ -88,9 +88,11 @@ def test_a_judge_that_stays_away_leaves_the_sample_ungraded():
 
 
 def test_a_wrong_key_is_not_asked_again_and_not_shown():
-    grade, http = graded((401, '{"error": {"message": "bad key"}}'))
+    grade, http = graded((401, '{"error": {"message": "bad key Bearer sk-secret"}}'))
     assert len(http.requests) == 1
-    assert "sk-secret" not in json.dumps(grade.as_dict())
+    assert "bad key [hidden]" in grade.details
+    echo, _ = graded(chat_reply("[ERROR] refused Bearer sk-secret"))
+    assert "sk-secret" not in json.dumps([grade.as_dict(), echo.as_dict()])
 
 
 def test_endpoint_without_structured_output_is_asked_for_text():
@@ -149,6 +151,45 @@ LABEL = {
 def test_label_model_counts_passing_labels(reply, reward):
     network, _ = clients(chat_reply(reply))
     assert compile_grader(LABEL, network).grade(ITEM, SAMPLE).reward == reward
+
+
+def test_pictures_and_sounds_are_filled_in():
+    parts = [
+        {"type": "input_image", "image_url": "{{ item.picture }}", "detail": "low"},
+        {"type": "input_audio", "input_audio": {"data": "{{ item.sound }}", "format": "wav"}},
+    ]
+    network, http = clients(chat_reply("1"))
+    item = {"picture": "data:image/png;base64,aGk=", "sound": "UklGRg=="}
+    compile_grader({**SCORE, "input": [{"role": "user", "content": parts}]}, network).grade(item, SAMPLE)
+    assert http.requests[0][2]["messages"][0]["content"] == [
+        {"type": "image_url", "image_url": {"url": item["picture"], "detail": "low"}},
+        {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}},
+    ]
+
+
+def test_unknown_field_of_a_sound_is_refused_with_its_place():
+    part = {"type": "input_audio", "input_audio": {"data": "{{ item.voice }}", "format": "wav"}}
+    config = {**SCORE, "input": [{"role": "user", "content": [part]}]}
+    problem = grader_problems(config, fields={"r": None})[0]
+    assert (problem.path, problem.code) == ("input[0].content[0].input_audio.data", "variable_missing")
+    broken = {**SCORE, "input": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]}
+    assert [problem.path for problem in grader_problems(broken)] == ["input[0].content[0].input_audio.data"]
+
+
+def test_reply_cut_at_the_token_limit_counts_only_when_its_json_is_whole():
+    cut = json.loads(chat_reply("0"))  # perhaps the beginning of 0.85
+    cut["choices"][0]["finish_reason"] = "length"
+    grade, _ = graded(json.dumps(cut), json.dumps(cut))
+    assert (grade.reward, grade.errors) == (None, {"model_grader_parse_error": True})
+    assert "max_completions_tokens" in grade.details
+    cut["choices"][0]["message"]["content"] = '{"steps": [], "result": 0.85}'
+    assert graded(json.dumps(cut))[0].reward == 0.85
+
+
+def test_answer_stopped_by_a_content_filter_is_a_refusal():
+    stopped = json.loads(chat_reply(None))
+    stopped["choices"][0]["finish_reason"] = "content_filter"
+    assert graded(json.dumps(stopped))[0].errors == {"model_grader_refusal_error": True}
 
 
 def test_label_inside_prose_is_not_taken():

@@ -155,3 +155,28 @@ def test_python_may_mark_every_step():
     source = "def grade(sample, item): return 0.8\ndef grade_steps(sample, item): return [0.1, None, 0.5]"
     grade = compile_grader({"type": "python", "source": source}).grade({}, Sample())
     assert (grade.reward, grade.step_rewards) == (0.8, [0.1, None, 0.5])
+
+
+def test_tool_call_numbers_are_compared_as_numbers():
+    config = {"type": "tool_calls", "reference": "{{item.calls}}"}
+    wanted = [{"name": "pay", "arguments": {"amount": 145, "parts": [{"n": 1}]}}]
+    made = {
+        "id": "",
+        "type": "function",
+        "function": {"name": "pay", "arguments": '{"parts":[{"n":1.0}],"amount":145.0}'},
+    }
+    assert compile_grader(config).grade({"calls": wanted}, Sample(output_tools=[made])).reward == 1.0
+
+
+def test_call_nested_too_deep_is_a_wrong_call_not_a_broken_grader():
+    config = {"type": "tool_calls", "reference": "{{item.calls}}"}
+    made = {"function": {"name": "pay", "arguments": '{"a":' * 5000}}
+    grade = compile_grader(config).grade({"calls": ["pay"]}, Sample(output_tools=[made]))
+    assert (grade.reward, grade.errors) == (0.0, {})
+
+
+def test_set_without_a_reference_is_ungraded_and_accents_are_compared_as_read():
+    config = {"type": "set_f1", "input": "{{sample.output_text}}", "reference": "{{item.r}}"}
+    grader = compile_grader(config)
+    assert grader.grade({"r": None}, Sample(output_text="a")).reward is None
+    assert grader.grade({"r": ["Cristóbal"]}, Sample(output_text="Cristo\u0301bal")).reward == 1.0

@@ -73,7 +73,7 @@ def test_calculator_on_two_numbers(operation, a, b, value):
     assert answer({"a": a, "b": b}) == value
 
 
-@pytest.mark.parametrize("bad", ["x", "", "NaN", "Infinity", "1e99999", True, None, [1]])
+@pytest.mark.parametrize("bad", ["x", "", "NaN", "Infinity", "1e99999", "1,5", "1,00", True, None, [1]])
 def test_calculator_refuses_what_is_no_number(bad):
     answer = calculator.ready(ToolSpec("calc", config={"builtin": "calculator", "operation": "product"}), {})
     with pytest.raises(ArgumentError, match="must be a number"):

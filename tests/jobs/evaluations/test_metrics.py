@@ -145,3 +145,10 @@ def test_failures_are_grouped_by_cause():
     causes = compute_metrics(rows, pass_threshold=0.5)["failures"]
     assert [(line["cause"], line["rollouts"]) for line in causes] == [("tool_failed", 3), ("grader_failed", 1)]
     assert causes[0]["example"] == "lookup: 502"
+
+
+def test_reward_that_misses_the_pass_mark_in_its_last_bits_passes():
+    assert 0.1 + 0.7 < 0.8
+    row = RolloutRow("a", 0.1 + 0.7)
+    assert row.passes(0.8)
+    assert not RolloutRow("a", 0.7999).passes(0.8)

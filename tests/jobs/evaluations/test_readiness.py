@@ -37,6 +37,7 @@ def test_readiness_of_a_good_baseline_is_ready():
     "key, changes, level, words",
     [
         ("finished", {"is_finished": False}, BLOCK, "too early"),
+        ("finished", {"is_cancelled": True}, BLOCK, "cancelled"),
         (
             "grader_fields",
             {"missing_fields": {"item.reference_answer": 40}, "checked_rows": 40},

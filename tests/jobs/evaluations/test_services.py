@@ -139,6 +139,22 @@ def test_readiness_blocks_a_grader_whose_field_no_row_has(member):
     assert verdict["level"] == "block"
     assert fields["level"] == "block"
     assert "40 of 40 rows lack item.reference_answer" in fields["evidence"]
+    assert fields["evidence"].endswith("The rows have: messages.")
+
+
+def test_readiness_sees_a_missing_field_whose_name_is_quoted(member):
+    baseline = ready_baseline_of(member, n_train=120, n_validation=20)
+    config = {"type": "string_check", "name": "x", "operation": "eq", "input": "{{ sample.output_text }}"}
+    baseline.grader_version.config = config | {"reference": '{{ item["Tweet text"] }}'}
+    missing, _, _ = selectors.missing_fields(baseline)
+    assert list(missing) == ['item["Tweet text"]']
+
+
+def test_readiness_of_a_failed_evaluation_says_that_nothing_was_graded(member):
+    baseline = ready_baseline_of(member, n_train=120, n_validation=20)
+    baseline.status, baseline.metrics = "failed", {"rollouts": 80, "graded": 0}
+    finished = next(line for line in selectors.readiness_of(baseline)["lines"] if line["key"] == "finished")
+    assert (finished["level"], finished["measured"]) == ("block", "0 graded")
 
 
 def test_readiness_of_a_sound_baseline_does_not_block(member):

@@ -140,7 +140,8 @@ def test_item_titles_cannot_smuggle_markup_into_the_plot():
             "mean": 0.5, "spread": 0.5, "best": 1.0, "kind": "signal"}  # fmt: skip
     plot = variance_plot([item], threshold=0.5, learnable=0.1, samples=2)
     texts = [text for trace in plot["data"] for text in trace.get("text", [])]
-    assert texts
+    assert "best 1.00" in texts[0]
+    assert [trace["name"] for trace in plot["data"][-2:]] == ["on average: 0.50", "best of 2: 1.00"]
     assert not any("<a " in text for text in texts)
 
 

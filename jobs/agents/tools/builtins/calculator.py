@@ -29,6 +29,7 @@ MAX_LENGTH = 1_000
 MAX_BITS = 20_000  # about 6,000 digits: beyond it a power would only burn time
 MAX_DEPTH = 50
 _TOKEN = re.compile(r"\s*(?:(\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|\.\d+)|([a-z]+)|(\*\*|[-+*/^%(),×÷−·]))")
+_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
 _SAME = {"**": "^", "×": "*", "·": "*", "÷": "/", "−": "-"}
 
 
@@ -85,8 +86,10 @@ def _on_two(operate: Callable, names: list[str], arguments: dict[str, Any]) -> s
 
 
 def _number(value: Any, name: str) -> Fraction:
-    text = str(value).strip().replace("\u2212", "-").replace(" ", "").replace(",", "")
+    text = str(value).strip().replace("\u2212", "-").replace(" ", "")
     percent = text.endswith("%")
+    if "," in text and _GROUPED.fullmatch(text.removesuffix("%")):
+        text = text.replace(",", "")  # 1,000 is a thousand; 1,5 is refused, for it is no fifteen
     try:
         number = Decimal(text.removesuffix("%"))
         if isinstance(value, bool) or not number.is_finite() or abs(number.adjusted()) > 1_000:

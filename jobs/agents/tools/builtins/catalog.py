@@ -15,7 +15,7 @@ class Builtin:
     kind: str
     label: str
     hint: str
-    example: str  # settings as JSON, for the form's help
+    example: str  # settings, for the form's help
     parameters: dict[str, Any]
     ready: Callable[[ToolSpec, dict[str, Any]], Callable[[dict[str, Any]], str]]
     problems: Callable[[dict[str, Any]], list[str]]
@@ -28,7 +28,7 @@ BUILTINS: dict[str, Builtin] = {
             "table",
             "Look up in a table",
             "Answers with the row of a table that the agent, or each item, brings along.",
-            '{"item_field": "schedule", "key": "good"}',
+            "item_field: schedule\nkey: good",
             table.PARAMETERS,
             table.ready,
             table.config_problems,
@@ -37,7 +37,7 @@ BUILTINS: dict[str, Builtin] = {
             "calculator",
             "Calculate",
             "Exact decimal arithmetic, on an expression or on two numbers.",
-            '{"operation": "product"}',
+            "operation: product",
             calculator.PARAMETERS,
             calculator.ready,
             calculator.config_problems,
@@ -46,7 +46,7 @@ BUILTINS: dict[str, Builtin] = {
             "corpus",
             "Search documents",
             "Full-text search over uploaded documents, best match first; mode read answers with a whole one.",
-            '{"mode": "search", "limit": 5}',
+            "mode: search\nlimit: 5",
             corpus.PARAMETERS,
             corpus.ready,
             corpus.config_problems,
