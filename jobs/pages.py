@@ -297,6 +297,7 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
         "rollouts_url": address("rollouts:rollout-list", job.team.slug, query=f"source={job.public_id}"),
         "clone_url": address("jobs:job-new", job.team.slug, query=f"baseline={baseline.public_id}&clone={job.public_id}"),
         "compare_url": address("jobs:job-compare", job.team.slug, query=f"job={job.public_id}"),
+        "result_files": selectors.result_files(job) if not backend_get(job.backend).capabilities.is_local else [],
         "may_launch": can(actor, Permission.JOB_LAUNCH),
         "plan_lines": [("Method", job.get_method_display()), *demonstration_lines(job), *plan_lines(job.plan)],
         "evaluations": [

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from datasets.models import Item, Split
+from datasets.models import Item, SourceFile, Split
 from jobs import costs, demonstrations
 from jobs.alarms import Alarm, alarms_of
 from jobs.backends.registry import backend_get
@@ -54,6 +54,11 @@ def checkpoint_get(*, team: Team, public_id: str) -> Checkpoint:
 def checkpoint_list(job: Job) -> QuerySet[Checkpoint]:
     """Those whose weights are kept, newest first."""
     return Checkpoint.objects.filter(job=job, is_deleted=False).select_related("model").order_by("-step_number")
+
+
+def result_files(job: Job) -> QuerySet[SourceFile]:
+    """What a provider wrote about an ended job and we keep."""
+    return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
 
 
 def event_list(job: Job) -> QuerySet[JobEvent]:

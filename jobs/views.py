@@ -1,7 +1,7 @@
 """The browser's door to jobs."""
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import FileResponse, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -135,6 +135,17 @@ def job_events(request: TeamRequest, public_id: str) -> HttpResponse:
         "next_from": start + EVENT_PAGE if len(page) > EVENT_PAGE else None,
     }
     return render(request, "jobs/job_events.html", context)
+
+
+@team_view
+@require_GET
+def job_result(request: TeamRequest, public_id: str, file_id: str) -> FileResponse:
+    """A file that the provider wrote about the job."""
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    found = selectors.result_files(job).filter(public_id=file_id).first()
+    if found is None:
+        raise NotFound("The job has no such result file.")
+    return FileResponse(found.content.open("rb"), as_attachment=True, filename=found.filename)
 
 
 @team_view

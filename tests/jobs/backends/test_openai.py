@@ -62,6 +62,26 @@ def test_hosted_job_comes_home_with_metrics_checkpoints_and_story(launch, servic
     assert model == checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
 
 
+def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, service, member, client_of, stranger):
+    from django.urls import reverse
+
+    service.is_late = True
+    job = look(launch(), service, until="succeeded")
+    assert "files" not in job.result
+    service.write_results(job.external_id)
+    for _ in range(2):
+        jobs_sync()
+    job.refresh_from_db()
+    (file_id,) = job.result["files"]
+    assert job.events.filter(message__contains="step_metrics.csv").count() == 1
+    address = reverse("jobs:job-result", args=[member.team.slug, job.public_id, file_id])
+    client = client_of(member)
+    assert address in client.get(reverse("jobs:job-detail", args=[member.team.slug, job.public_id])).content.decode()
+    lines = b"".join(client.get(address).streaming_content).decode().splitlines()
+    assert lines == ["step,train_mean_reward,full_valid_mean_reward", "1,,0.4", "2,,0.5"]
+    assert client_of(stranger).get(address).status_code == 404
+
+
 def test_hosted_job_sends_files_and_method_in_the_wire_shape(launch, service, baseline):
     agent = baseline.agent_version
     agent.response_format = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}
