@@ -260,8 +260,11 @@ def kept_words(job: Job) -> str:
     """What an ended job leaves behind, counted."""
     rollouts = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.TRAIN_STEP).count()
     checkpoints = Checkpoint.objects.filter(job=job, is_deleted=False).count()
-    some = f"{checkpoints} checkpoint{'' if checkpoints == 1 else 's'}"
-    return f"Kept: {job.done_steps} train steps, {rollouts:,} rollouts, {some}. The train step at work was dropped."
+    kept = ", ".join(
+        f"{number:,} {word}{'' if number == 1 else 's'}"
+        for number, word in ((job.done_steps, "train step"), (rollouts, "rollout"), (checkpoints, "checkpoint"))
+    )
+    return f"Kept: {kept}. The train step at work was dropped."
 
 
 def error_of(error: Any) -> dict[str, Any]:
