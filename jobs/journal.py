@@ -117,6 +117,7 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     batch = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.TRAIN_STEP, train_step=number).first()
     if batch:
         metrics["studio"] = batch_figures(batch_rows(batch), pass_threshold=batch.pass_threshold)
+    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.VALIDATION, batch__train_step=number)
     TrainStep.objects.update_or_create(
         job=job,
         number=number,
@@ -126,6 +127,8 @@ def _step(job: Job, line: dict[str, Any]) -> None:
             "metrics": metrics,
             "mean_reward": _number(metrics.get("train_mean_reward")),
             "validation_reward": _number(metrics.get("full_valid_mean_reward")),
+            "rollouts": metrics["studio"]["rollouts"] if batch else 0,
+            "validation_rollouts": checks.count(),
             "at": moment(line),
             "is_credited": False,
         },

@@ -16,6 +16,7 @@ from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status
+from jobs.words import next_of, words_of
 from rftstudio.core.errors import UserError
 from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
 from rftstudio.teams.actor import Actor
@@ -176,7 +177,7 @@ def _phases(job: Job) -> list[dict[str, Any]]:
 
 def state_context(job: Job, actor: Actor) -> dict[str, Any]:
     """State in plain words, what is next, phases, sign of life, money, and what the person may do."""
-    words, state = holds.words_of(job), selectors.job_state(job)
+    words, state = words_of(job), selectors.job_state(job)
     place = selectors.queue_place(job) if job.status == Status.QUEUED else None
     says = words.text
     if place:
@@ -202,6 +203,8 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         "job": job,
         "team": actor.team,
         "words": words,
+        "next": next_of(job),
+        "may_evaluate": can(actor, Permission.EVALUATION_RUN) and may,
         "says": says,
         "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "running": "run"}.get(job.status, "run"),
         "state": state,

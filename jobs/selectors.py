@@ -5,7 +5,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
 from datasets.models import Item, SourceFile, Split
@@ -110,10 +110,7 @@ def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) 
         seconds, rollouts = _number(job.result.get("seconds")), _number(job.result.get("rollouts"))
         learnt = job.done_steps * int(job.plan.get("batch_size") or 0) if job.is_supervised else 0
         if seconds and (rollouts or learnt):
-            checks = Rollout.objects.filter(
-                batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION
-            ).count()
-            runs.append(PastRun(job.number, seconds, int(rollouts or 0), checks, learnt))
+            runs.append(PastRun(job.number, seconds, int(rollouts or 0), rollout_counts(job)[1], learnt))
     return runs
 
 
@@ -242,8 +239,21 @@ class JobState:
     validation_rollouts: int
 
 
+def rollout_counts(job: Job) -> tuple[int, int]:
+    """Training and validation rollouts at home. Kept with each train step; what came through a gateway belongs to none."""
+    if backend_get(job.backend).capabilities.gives_rollouts:
+        kept = TrainStep.objects.filter(job=job).aggregate(
+            train=Sum("rollouts"), validation=Sum("validation_rollouts"), unknown=Count("id", filter=Q(rollouts=None))
+        )
+        if not kept["unknown"]:
+            return kept["train"] or 0, kept["validation"] or 0
+    rows = Rollout.objects.filter(batch__source=job.public_id).values("batch__kind").annotate(n=Count("id"))
+    counts = {row["batch__kind"]: row["n"] for row in rows.order_by()}
+    return counts.get(RolloutBatch.Kind.TRAIN_STEP, 0), counts.get(RolloutBatch.Kind.VALIDATION, 0)
+
+
 def job_state(job: Job) -> JobState:
-    """Computed for each look; one query for rollouts, one for money."""
+    """Computed for each look; no rollout is read, however many there are."""
     now = timezone.now()
     beat = job.heartbeat_at
     silent = beat if job.status in AT_WORK and beat and (now - beat).total_seconds() > SILENT_SECONDS else None
@@ -254,16 +264,12 @@ def job_state(job: Job) -> JobState:
         )
         known = [value for value in recent if _number(value) is not None]
         left = sum(known) / len(known) * (job.total_steps - job.done_steps) if known else None
-    kinds = RolloutBatch.Kind
-    counts = Rollout.objects.filter(batch__source=job.public_id).aggregate(
-        train=Count("id", filter=Q(batch__kind=kinds.TRAIN_STEP)),
-        validation=Count("id", filter=Q(batch__kind=kinds.VALIDATION)),
-    )
+    train, validation = rollout_counts(job)
     return JobState(
         silent_since=silent,
         seconds_left=left,
         percent=round(100 * job.done_steps / job.total_steps) if job.total_steps else 0,
         cost=costs.job_cost(job),
-        train_rollouts=counts["train"],
-        validation_rollouts=counts["validation"],
+        train_rollouts=train,
+        validation_rollouts=validation,
     )

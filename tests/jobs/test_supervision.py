@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from jobs import journal, supervision
+from jobs import journal, selectors, supervision
 from jobs.models import Checkpoint, Job, JobEvent
 from jobs.rollouts.models import Rollout
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
@@ -41,7 +41,9 @@ def check_whole(job: Job) -> None:
     """What every succeeded job must show: each step once, each rollout once, as many as the trainer says."""
     assert job.status == "succeeded", job.status_note
     assert list(job.train_steps.order_by("number").values_list("number", flat=True)) == [1, 2, 3, 4, 5, 6]
-    assert train_rollouts(job).count() == job.result["rollouts"] == 36
+    assert train_rollouts(job).count() == job.result["rollouts"] == selectors.rollout_counts(job)[0] == 36
+    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind="validation").count()
+    assert selectors.rollout_counts(job)[1] == checks > 0
     keys = list(train_rollouts(job).values_list("batch", "group_key", "sample_index"))
     assert len(keys) == len(set(keys))
     assert job.done_steps == 6

@@ -8,12 +8,14 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs.agents.services import agent_version_republish
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
+from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.services import job_launch
-from tests.factories.studio import ready_baseline_of
+from tests.factories.studio import ModelEndpointFactory, ready_baseline_of
 
 
 def at(name: str, team, *args, query: str = "") -> str:
@@ -74,6 +76,38 @@ def test_job_detail_says_every_status_in_plain_words(client_of, member, job, sta
     assert WORDS[status].title in page
     assert WORDS[status].next.split(";")[0] in page.replace("&#x27;", "'")
     assert ("The trainer died 4 times." in page) == (status == "failed")
+
+
+def test_job_that_was_evaluated_says_to_compare_and_one_that_was_promoted_says_nothing(client_of, member, job):
+    Job.objects.update(status="succeeded", finished_at=timezone.now())
+    best, client = job.best_checkpoint, client_of(member)
+
+    def state() -> str:
+        return client.get(at("job-state", member.team, job.public_id)).content.decode()
+
+    assert "Evaluate the best checkpoint on the test split" in state()
+    assert at("checkpoint-evaluate", member.team, best.public_id) in state()
+    best.model = ModelEndpointFactory(team=member.team)
+    best.save()
+    parts = {name: getattr(job.baseline, name) for name in ("dataset_version", "agent_version", "grader_version")}
+    evaluation = evaluation_start(actor=member, model=best.model, samples_per_item=1, **parts)
+    assert "evaluation is queued" in state()
+    Evaluation.objects.filter(pk=evaluation.pk).update(status="succeeded")
+    page = state()
+    assert "has been evaluated" in page
+    assert f"a={job.baseline.public_id}&amp;b={evaluation.public_id}" in page
+    assert at("checkpoint-evaluate", member.team, best.public_id) not in page
+    version = agent_version_republish(actor=member, version=job.baseline.agent_version, model=best.model, note="")
+    assert f"{version} answers with its best checkpoint" in state()
+
+
+def test_job_state_reads_no_rollouts(client_of, member, job):
+    client, address = client_of(member), at("job-state", member.team, job.public_id)
+    TrainStep.objects.filter(job=job).update(rollouts=24, validation_rollouts=2)
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get(address).content.decode()
+    assert "144 training, 12 validation" in page
+    assert not [query for query in queries.captured_queries if "rollouts_rollout" in query["sql"]]
 
 
 def test_job_state_of_a_queued_job_names_its_place(client_of, member, job, ready_baseline):
