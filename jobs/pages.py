@@ -63,6 +63,15 @@ def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     return lines
 
 
+#: The two ways of training, as the form speaks of them.
+METHOD_CARDS = [
+    {"key": Job.Method.REINFORCEMENT, "label": Job.Method.REINFORCEMENT.label, "icon": "rollout",
+     "text": "Tries each item several times and learns from what the grader scored better."},
+    {"key": Job.Method.SUPERVISED, "label": Job.Method.SUPERVISED.label, "icon": "label",
+     "text": "Imitates good rollouts or stored answers: for a model that never succeeds yet."},
+]  # fmt: skip
+
+
 # -- the launch form --------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +97,10 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
         "baseline_mean": (baseline.metrics or {}).get("mean_reward"),
         "ground": ground,
         "form": form,
-        "longest": (baseline.metrics or {}).get("steps_max"),
+        "method_cards": METHOD_CARDS,
+        "backend_cards": [
+            {"key": name, "label": one.label, "text": one.text, "icon": one.icon} for name, one in BACKENDS.items()
+        ],
         **estimate_context(baseline, form, actor),
     }
 
@@ -260,7 +272,9 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
             is_ended=job.status in ENDED, list_url=list_url, source=source,
         ),
         "steps_table": charts.steps_table(steps),
-        "tools_chart": charts.tools_chart(steps, list_url=list_url, source=source) if any(s.tools for s in steps) else None,
+        "tools_chart": charts.tools_chart(
+            steps, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
+        ) if any(step.tools for step in steps) else None,
         "flat_chart": charts.flat_chart(steps, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
         if any(step.groups for step in steps) else None,
         "small_charts": small,
@@ -362,6 +376,11 @@ def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]
         "train_chart": charts.overlay_chart(runs, of="mean_reward") if jobs else None,
         "validation_chart": charts.overlay_chart(runs, of="validation_reward")
         if any(step.validation_reward is not None for _, steps, _ in runs for step in steps) else None,
+        "more_charts": [
+            {"id": f"compare-{key}", "title": title, "figure": charts.overlay_chart(runs, of=key, axis="")}
+            for key, title in charts.OVERLAYS.items()
+            if any(getattr(step, key) is not None for _, steps, _ in runs for step in steps)
+        ],
         "rows": rows,
         "results": _results(jobs, runs),
     }  # fmt: skip

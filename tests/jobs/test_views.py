@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from jobs.agents.services import agent_version_republish
+from jobs.columns import COLUMNS
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
 from jobs.evaluations.services import evaluation_start
@@ -20,6 +21,9 @@ from tests.factories.studio import ModelEndpointFactory, ready_baseline_of
 
 def at(name: str, team, *args, query: str = "") -> str:
     return reverse(f"jobs:{name}", args=[team.slug, *args]) + query
+
+
+EVERY_COLUMN = "?" + "&".join(f"column={column.key}" for column in COLUMNS)
 
 
 def with_steps(job: Job, count: int = 6) -> Job:
@@ -179,7 +183,7 @@ def test_job_list_asks_as_many_queries_for_twenty_as_for_ten(client_of, member, 
         for _ in range(10):
             with_steps(job_launch(actor=member, baseline=ready_baseline, plan={}), 2)
         with CaptureQueriesContext(connection) as found:
-            page = client.get(at("job-list", member.team))
+            page = client.get(at("job-list", member.team, query=EVERY_COLUMN))
         counts.append(len(found))
     assert page.status_code == 200
     assert counts[0] == counts[1]
@@ -189,6 +193,26 @@ def test_job_list_shows_the_teams_own_and_empty_says_what_to_do(client_of, membe
     page = client_of(member).get(at("job-list", member.team)).content.decode()
     assert "first try" in page
     assert "First a baseline" in client_of(stranger).get(at("job-list", stranger.team)).content.decode()
+
+
+def test_job_list_shows_the_columns_a_person_chose_until_they_choose_others(client_of, member, job):
+    client = client_of(member)
+
+    def head(query: str = "") -> str:
+        return (
+            client.get(at("job-list", member.team, query=query))
+            .content.decode()
+            .split("<thead>")[1]
+            .split("</thead>")[0]
+        )
+
+    assert "Base model" in head()
+    chosen = head("?column=seed&column=rate&column=nonsense")
+    assert "Seed" in chosen
+    assert "Learning rate" in chosen
+    assert "Base model" not in chosen
+    assert "Seed" in head(), "kept"
+    assert "Base model" in head("?column=nonsense"), "none of those there are: the usual ones"
 
 
 def test_job_new_without_a_baseline_leads_to_one(client_of, member):
