@@ -83,7 +83,7 @@ def plan_ground(baseline: Evaluation, choice: dict[str, Any] | None = None) -> G
 
 def launch_notices(baseline: Evaluation, backend: str) -> list[str]:
     """What a person should know before the launch, such as the day a base model ends."""
-    return backend_get(backend).notices({"base_model": baseline.model.model})
+    return backend_get(backend).notices({"base_model": baseline.model.model, "base_url": baseline.model.base_url})
 
 
 #: Readiness lines that matter to learning from demonstrations: the others judge whether rewards can teach.

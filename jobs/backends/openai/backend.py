@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.base import Capabilities, Chunk, Health, Problem, Run, RunSpec
-from jobs.backends.openai.refusals import SHUTDOWNS, refused
+from jobs.backends.openai.refusals import refused, shutdowns
 from jobs.rollouts.engine.messages import opening_messages
 from rftstudio.core.errors import UserError
 
@@ -54,8 +54,7 @@ class OpenAIBackend:
 
     def notices(self, spec: dict[str, Any]) -> list[str]:
         """Dates known for the base model, shown before the launch."""
-        model = str(spec.get("base_model") or "")
-        return [text for prefix, text in SHUTDOWNS.items() if model.startswith(prefix)]
+        return shutdowns(str(spec.get("base_model") or ""), str(spec.get("base_url") or ""))
 
     def submit(self, run: Run, work: RunSpec) -> Run:
         """Create the remote job, find the one an earlier submit made, or resume it when it is paused."""
