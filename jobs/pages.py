@@ -251,8 +251,13 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
     list_url, source = address("rollouts:rollout-list", job.team.slug), job.public_id
     checkpoints = list(selectors.checkpoint_list(job))
     alarms = [
-        {**asdict(alarm), "url": f"{list_url}?source={source}&{alarm.query}" if list_url and alarm.query else ""}
-        for alarm in selectors.job_alarms(steps)
+        {
+            **asdict(alarm),
+            "url": f"{list_url}?source={alarm.source or source}&{alarm.query}".rstrip("&")
+            if list_url and alarm.link
+            else "",
+        }
+        for alarm in selectors.job_alarms(job, steps)
     ]
     small = [
         {"id": f"chart-{key}", "title": charts.SMALL[key], "figure": made}

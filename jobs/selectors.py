@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from datasets.models import Item, SourceFile, Split
 from jobs import costs, demonstrations
-from jobs.alarms import Alarm, alarms_of
+from jobs.alarms import Alarm, Opinion, alarms_of
 from jobs.backends.registry import backend_get
 from jobs.estimate import Estimate, PastRun, estimate
 from jobs.evaluations import intervals, readiness
@@ -223,8 +223,31 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
     return figures
 
 
-def job_alarms(steps: list[StepFigures]) -> list[Alarm]:
-    return alarms_of(steps)
+def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:
+    """Evaluations of the job's checkpoints by another grader than its own, each beside one of the base on the same items."""
+    served = Checkpoint.objects.filter(job=job, model__isnull=False, step_number__gt=since)
+    numbers = dict(served.values_list("model_id", "step_number"))
+    if not numbers:
+        return []
+    rows = Evaluation.objects.filter(
+        team=job.team, status=Evaluation.Status.SUCCEEDED, model__in=[*numbers, job.base_model_id]
+    ).exclude(grader_version__grader=job.baseline.grader_version.grader_id)
+    by_items: dict[tuple, dict[int, Evaluation]] = {}
+    for row in rows.select_related("grader_version__grader").order_by("id"):
+        items = (row.grader_version_id, row.dataset_version_id, row.split, row.max_items)
+        if _number((row.metrics or {}).get("mean_reward")) is not None:
+            by_items.setdefault(items, {})[row.model_id] = row
+    found = []
+    for by_model in by_items.values():
+        base = by_model.pop(job.base_model_id, None)
+        for model_id, row in by_model.items() if base else ():
+            means = base.metrics["mean_reward"], row.metrics["mean_reward"]
+            found.append(Opinion(numbers[model_id], row.grader_version.grader.name, *means, row.public_id))
+    return found
+
+
+def job_alarms(job: Job, steps: list[StepFigures]) -> list[Alarm]:
+    return alarms_of(steps, second_opinions(job))
 
 
 @dataclass(frozen=True)

@@ -378,7 +378,7 @@ def _apply_rules(job: Job) -> None:
     steps = [step for step in selectors.step_figures(job) if step.number > since]
     cost = costs.job_cost(job)
     spent = None if cost is None else float(cost) - float(job.process.get("resumed_usd") or 0.0)
-    reason = alarms.stop_reason(steps, job.plan, spent)
+    reason = alarms.stop_reason(steps, job.plan, spent, selectors.second_opinions(job, since=since))
     if reason:
         _pause(job, reason)
 

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs import selectors
 from jobs.agents.services import agent_version_republish
 from jobs.columns import COLUMNS
 from jobs.evaluations.models import Evaluation
@@ -16,7 +17,7 @@ from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.services import job_launch
-from tests.factories.studio import ModelEndpointFactory, ready_baseline_of
+from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
 
 
 def at(name: str, team, *args, query: str = "") -> str:
@@ -103,6 +104,26 @@ def test_job_that_was_evaluated_says_to_compare_and_one_that_was_promoted_says_n
     assert at("checkpoint-evaluate", member.team, best.public_id) not in page
     version = agent_version_republish(actor=member, version=job.baseline.agent_version, model=best.model, note="")
     assert f"{version} answers with its best checkpoint" in state()
+
+
+def test_evaluations_by_another_grader_are_second_opinions_beside_the_base_on_the_same_items(client_of, member, job):
+    model = ModelEndpointFactory(team=member.team)
+    Checkpoint.objects.update(model=model)
+    parts = {name: getattr(job.baseline, name) for name in ("dataset_version", "agent_version")}
+    parts["grader_version"] = GraderVersionFactory(team=member.team)
+    for who, mean, split in (
+        (job.base_model, 0.5, "test"),
+        (model, 0.3, "test"),
+        (model, 0.1, "validation"),  # no base to set it beside
+    ):
+        made = evaluation_start(actor=member, model=who, split=split, samples_per_item=1, **parts)
+        Evaluation.objects.filter(pk=made.pk).update(status="succeeded", metrics={"mean_reward": mean})
+    (one,) = selectors.second_opinions(job)
+    assert (one.step, one.before, one.after) == (6, 0.5, 0.3)
+    assert selectors.second_opinions(job, since=6) == []
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    assert "Another grader sees it fall" in page
+    assert f"?source={one.source}" in page
 
 
 def test_job_state_reads_no_rollouts(client_of, member, job):

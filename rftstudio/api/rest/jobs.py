@@ -238,8 +238,9 @@ class JobTrainSteps(OfJob):
 class JobFigures(OfJob):
     @describe("job_figures", "Read curves and alarms", answers=FiguresWire)
     def get(self, request: Request, public_id: str) -> Response:
-        steps = selectors.step_figures(self.job(), with_intervals=True)
-        alarms = [asdict(alarm) for alarm in selectors.job_alarms(steps)]
+        job = self.job()
+        steps = selectors.step_figures(job, with_intervals=True)
+        alarms = [asdict(alarm) for alarm in selectors.job_alarms(job, steps)]
         return Response({"steps": [asdict(step) for step in steps], "alarms": alarms})
 
 
