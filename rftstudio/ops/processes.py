@@ -94,7 +94,7 @@ def end(identity: Mapping | None, *, grace: float = 10.0, group: bool = False) -
 
 def descendants(identity: Mapping | None) -> list[Identity]:
     """Every process below this one that now lives. Empty where /proc is missing."""
-    if not is_alive(identity):
+    if identity is None or not is_alive(identity):
         return []
     children: dict[int, list[Identity]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
