@@ -3,7 +3,7 @@
 The judging is plain arithmetic over train steps; `stop_reason` says when a job's own rules pause it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -32,6 +32,18 @@ class Alarm:
     step: int | None = None
     link: str = ""
     query: str = ""
+    source: str = ""  # whose rollouts: the job's own where empty
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """How another grader than the job's judged a checkpoint and, on the same items, the base before it."""
+
+    step: int
+    grader: str
+    before: float
+    after: float
+    source: str
 
 
 Steps = list[StepFigures]
@@ -162,6 +174,22 @@ def dominance_alarm(steps: Steps) -> Alarm | None:
     )  # fmt: skip
 
 
+def opinion_alarm(steps: Steps, opinions: Sequence[Opinion]) -> Alarm | None:
+    """The reward rises while an evaluation that it is not trained on falls."""
+    ends = _ends([step.mean_reward for step in steps if step.mean_reward is not None])
+    if not opinions or not ends:
+        return None
+    last = max(opinions, key=lambda one: one.step)
+    seen = f"{last.grader} gives train step {last.step} {last.after:.2f} and the base {last.before:.2f}"
+    if last.after >= last.before - STAY or ends[1] <= ends[0] + STAY:
+        return Alarm("independent", OK, "Another grader does not see it fall", f"{seen}.", last.step)
+    return Alarm(
+        "independent", WARN, "Another grader sees it fall",
+        f"{seen}, while the train reward rose from {ends[0]:.2f} to {ends[1]:.2f}: the policy may please its own grader only.",
+        last.step, "Read what it graded", source=last.source,
+    )  # fmt: skip
+
+
 CHECKS: tuple[Callable[[Steps], Alarm | None], ...] = (
     dominance_alarm,
     gap_alarm,
@@ -172,25 +200,27 @@ CHECKS: tuple[Callable[[Steps], Alarm | None], ...] = (
 )
 
 
-def alarms_of(steps: Steps) -> list[Alarm]:
+def alarms_of(steps: Steps, opinions: Sequence[Opinion] = ()) -> list[Alarm]:
     """Every judgement that can be made, warnings first."""
     found = [alarm for check in CHECKS if steps and (alarm := check(steps))]
+    if alarm := opinion_alarm(steps, opinions):
+        found.append(alarm)
     return sorted(found, key=lambda alarm: alarm.level == OK)
 
 
 #: Alarms that tell of a policy which found a way around the grader.
-GAMING = {"dominance", "gap", "length"}
+GAMING = {"dominance", "gap", "length", "independent"}
 
 
-def stopping_alarm(steps: Steps, rule: str) -> Alarm | None:
+def stopping_alarm(steps: Steps, rule: str, opinions: Sequence[Opinion] = ()) -> Alarm | None:
     """The first open alarm that the rule `gaming` or `any` pauses for."""
     if rule == "never":
         return None
-    found = [alarm for alarm in alarms_of(steps) if alarm.level == WARN]
+    found = [alarm for alarm in alarms_of(steps, opinions) if alarm.level == WARN]
     return next((alarm for alarm in found if rule == "any" or alarm.key in GAMING), None)
 
 
-def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
+def stop_reason(steps: Steps, plan: dict, cost_usd: float | None, opinions: Sequence[Opinion] = ()) -> str:
     """Why the job's own rules pause it now; empty when they do not."""
     recent = steps[-WINDOW:]
     flat = [step.flat_share for step in recent if step.flat_share is not None]
@@ -201,7 +231,7 @@ def stop_reason(steps: Steps, plan: dict, cost_usd: float | None) -> str:
     limit = plan.get("stop_ungraded")
     if limit is not None and len(ungraded) >= 2 and fmean(ungraded) > limit:
         return f"Paused by rule: {percent(fmean(ungraded))} of the latest rollouts are ungraded, over {percent(limit)}."
-    if alarm := stopping_alarm(steps, plan.get("stop_alarm") or "never"):
+    if alarm := stopping_alarm(steps, plan.get("stop_alarm") or "never", opinions):
         return f"Paused by rule on an alarm: {alarm.name}. {alarm.text}"
     limit = plan.get("stop_usd")
     if limit is not None and cost_usd is not None and cost_usd >= limit:

@@ -1,6 +1,6 @@
 """Figures of a job: train steps in, Plotly out. No queries."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -138,27 +138,32 @@ def _to_come(done: int, total: int) -> dict[str, Any]:
     }
 
 
-def tool_names(steps: Sequence[StepFigures], most: int = 6) -> list[str]:
-    """Most called first; more than six: five and "other"."""
+OTHERS = "other names"
+
+
+def tool_names(steps: Sequence[StepFigures], known: Collection[str] = (), most: int = 6) -> list[str]:
+    """Most called first. What no tool is called (a policy may make names up), and more than six, are taken together."""
     sums: dict[str, float] = {}
     for step in steps:
         for name, value in step.tools.items():
             sums[name] = sums.get(name, 0.0) + value
-    names = sorted(sums, key=lambda name: (-sums[name], name))
-    return names if len(names) <= most else [*names[: most - 1], "other"]
+    names = sorted((name for name in sums if name in known or not known), key=lambda name: (-sums[name], name))
+    return names if len(names) == len(sums) <= most else [*names[: most - 1], OTHERS]
 
 
-def tools_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str = "") -> dict[str, Any]:
-    """Calls per rollout by tool, stacked."""
+def tools_chart(
+    steps: Sequence[StepFigures], *, known: Collection[str] = (), list_url: str = "", source: str = ""
+) -> dict[str, Any]:
+    """Calls per rollout by tool, stacked. `known`: the names that the agent's tools have."""
     steps = thin(steps)
-    names, x = tool_names(steps), [step.number for step in steps]
+    names, x = tool_names(steps, known), [step.number for step in steps]
     data = []
     for place, name in enumerate(names):
         y = [
-            step.tools.get(name, 0.0) if name != "other" else sum(v for n, v in step.tools.items() if n not in names)
+            step.tools.get(name, 0.0) if name != OTHERS else sum(v for n, v in step.tools.items() if n not in names)
             for step in steps
         ]
-        links = _links(steps, list_url, source, **({"tool": name} if name != "other" else {}))
+        links = _links(steps, list_url, source, **({"tool": name} if name != OTHERS else {}))
         data.append(
             {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "stackgroup": "tools",
              "line": {"color": token(SERIES[place % 6]), "width": 1}, "fillcolor": token(SERIES[place % 6]),
@@ -192,7 +197,13 @@ def flat_chart(
         if any(getattr(step, name) for step in steps)
     ]  # fmt: skip
     layout = merge_layout(
-        {"barmode": "stack", "xaxis": {"title": "train step"}, "yaxis": {"tickformat": ".0%", "rangemode": "tozero"}},
+        {
+            "barmode": "stack",
+            "showlegend": True,
+            "margin": {"t": 30},
+            "xaxis": {"title": "train step"},
+            "yaxis": {"tickformat": ".0%", "rangemode": "tozero"},
+        },
         hline(limit, f"pauses above {limit:.0%}", colour="ink-3") if limit else {},
     )
     last = steps[-1].flat_share if steps else None
@@ -235,7 +246,13 @@ def steps_table(steps: Sequence[StepFigures]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def overlay_chart(runs: Sequence[tuple[str, Sequence[StepFigures], float | None]], *, of: str) -> dict[str, Any]:
+#: Key of StepFigures → heading of a curve that jobs may be compared by, besides their rewards.
+OVERLAYS = {**SMALL, "flat_share": "Groups without signal", "ungraded_share": "Ungraded share"}
+
+
+def overlay_chart(
+    runs: Sequence[tuple[str, Sequence[StepFigures], float | None]], *, of: str, axis: str = "reward"
+) -> dict[str, Any]:
     """Curves of several jobs over each other, told apart by colour, dash and end label."""
     dashes = ("solid", "dash", "dot", "longdash", "dashdot", "longdashdot")
     data, notes = [], []
@@ -245,8 +262,9 @@ def overlay_chart(runs: Sequence[tuple[str, Sequence[StepFigures], float | None]
             continue
         x = [number for number, _ in values]
         y = smoothed([value for _, value in values]) if of == "mean_reward" else [value for _, value in values]
+        is_sparse = of == "validation_reward"
         data.append(
-            {"type": "scatter", "mode": "lines" if of == "mean_reward" else "lines+markers", "x": x, "y": y, "name": name,
+            {"type": "scatter", "mode": "lines+markers" if is_sparse else "lines", "x": x, "y": y, "name": name,
              "line": {"color": token(SERIES[place]), "dash": dashes[place], "width": 2},
              "hovertemplate": f"{name}, train step %{{x}}: %{{y:.2f}}<extra></extra>"}
         )  # fmt: skip
@@ -254,5 +272,5 @@ def overlay_chart(runs: Sequence[tuple[str, Sequence[StepFigures], float | None]
     words = (
         "; ".join(f"{trace['name']} ends at {show_reward(trace['y'][-1])}" for trace in data) or "Nothing to draw yet."
     )
-    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "reward"}, "annotations": notes,
+    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": axis}, "annotations": notes,
                          "margin": {"r": 90}}, label=words + ".")  # fmt: skip

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from jobs import hosted
 from jobs.agents import services as agent_services
-from jobs.agents.models import AgentVersion, ModelEndpoint, Tool
+from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.backends.registry import backend_get
 from jobs.backends.trl.checkpoints import MARKER
 from jobs.events import event_note
@@ -118,24 +118,9 @@ def checkpoint_promote(*, actor: Actor, checkpoint: Checkpoint) -> AgentVersion:
     found = version.agent.versions.filter(model=model).order_by("number").first()
     if found:
         return found
-    by_id = {tool.public_id: tool for tool in Tool.objects.filter(team=actor.team)}
-    missing = [frozen["name"] for frozen in version.tools if frozen.get("tool") not in by_id]
-    if missing:
-        raise Conflict(
-            f"The tool {missing[0]} no longer exists.", fix="Publish an agent version by hand, with this model."
-        )
     with transaction.atomic():
-        promoted = agent_services.agent_version_publish(
-            actor=actor,
-            agent=version.agent,
-            system_prompt=version.system_prompt,
-            model=model,
-            tools=[by_id[frozen["tool"]] for frozen in version.tools],
-            sampling=version.sampling,
-            limits=version.limits,
-            response_format=version.response_format,
-            change="training",
-            note=name_of(checkpoint),
+        promoted = agent_services.agent_version_republish(
+            actor=actor, version=version, model=model, note=name_of(checkpoint)
         )
         event_note(checkpoint.job, f"{actor.name} promoted train step {checkpoint.step_number} to {promoted}.")
         audit(actor, "checkpoint.promoted", checkpoint, agent_version=promoted.public_id)

@@ -14,7 +14,7 @@ from jobs.estimate import Estimate
 from jobs.events import event_note
 from jobs.models import Job
 from jobs.plan import Derived
-from jobs.states import ENDED, WORDS, Status, Words
+from jobs.states import ENDED, Status
 from rftstudio.core.errors import QuotaExceeded
 from rftstudio.core.money import CENT, show_usd
 from rftstudio.teams.actor import Actor
@@ -82,17 +82,6 @@ def resume_hold(actor: Actor, job: Job) -> Approval | None:
 
 def waits_for_approval(job: Job) -> bool:
     return money.approval_waiting(source=job.public_id) is not None
-
-
-def words_of(job: Job) -> Words:
-    """What the job's status says; one that rests until an owner decides says that instead."""
-    if job.status in (Status.VALIDATING, Status.PAUSED) and waits_for_approval(job):
-        return Words(
-            "Waiting for approval",
-            "It may cost more than this team spends without asking; nothing runs and nothing is spent until then.",
-            "An owner of the team approves or declines it on the page of costs.",
-        )
-    return WORDS[job.status]
 
 
 def waiting_note(approval: Approval) -> str:

@@ -117,6 +117,7 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     batch = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.TRAIN_STEP, train_step=number).first()
     if batch:
         metrics["studio"] = batch_figures(batch_rows(batch), pass_threshold=batch.pass_threshold)
+    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.VALIDATION, batch__train_step=number)
     TrainStep.objects.update_or_create(
         job=job,
         number=number,
@@ -126,6 +127,8 @@ def _step(job: Job, line: dict[str, Any]) -> None:
             "metrics": metrics,
             "mean_reward": _number(metrics.get("train_mean_reward")),
             "validation_reward": _number(metrics.get("full_valid_mean_reward")),
+            "rollouts": metrics["studio"]["rollouts"] if batch else 0,
+            "validation_rollouts": checks.count(),
             "at": moment(line),
             "is_credited": False,
         },
@@ -260,8 +263,11 @@ def kept_words(job: Job) -> str:
     """What an ended job leaves behind, counted."""
     rollouts = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.TRAIN_STEP).count()
     checkpoints = Checkpoint.objects.filter(job=job, is_deleted=False).count()
-    some = f"{checkpoints} checkpoint{'' if checkpoints == 1 else 's'}"
-    return f"Kept: {job.done_steps} train steps, {rollouts:,} rollouts, {some}. The train step at work was dropped."
+    kept = ", ".join(
+        f"{number:,} {word}{'' if number == 1 else 's'}"
+        for number, word in ((job.done_steps, "train step"), (rollouts, "rollout"), (checkpoints, "checkpoint"))
+    )
+    return f"Kept: {kept}. The train step at work was dropped."
 
 
 def error_of(error: Any) -> dict[str, Any]:

@@ -97,6 +97,8 @@ class TrainStep(models.Model):
     metrics = models.JSONField(default=dict, blank=True, help_text="As the wire's metrics event, unknown keys kept.")
     mean_reward = models.FloatField(null=True, blank=True, help_text="Over graded rollouts.")
     validation_reward = models.FloatField(null=True, blank=True)
+    rollouts = models.PositiveIntegerField(null=True, help_text="Training ones at home; null where nobody counted.")
+    validation_rollouts = models.PositiveIntegerField(null=True)
     at = models.DateTimeField(null=True, blank=True)
     is_credited = models.BooleanField(default=False, help_text="Its rollouts have stored credit.")
 

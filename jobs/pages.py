@@ -16,6 +16,7 @@ from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status
+from jobs.words import next_of, words_of
 from rftstudio.core.errors import UserError
 from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
 from rftstudio.teams.actor import Actor
@@ -62,6 +63,15 @@ def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
     return lines
 
 
+#: The two ways of training, as the form speaks of them.
+METHOD_CARDS = [
+    {"key": Job.Method.REINFORCEMENT, "label": Job.Method.REINFORCEMENT.label, "icon": "rollout",
+     "text": "Tries each item several times and learns from what the grader scored better."},
+    {"key": Job.Method.SUPERVISED, "label": Job.Method.SUPERVISED.label, "icon": "label",
+     "text": "Imitates good rollouts or stored answers: for a model that never succeeds yet."},
+]  # fmt: skip
+
+
 # -- the launch form --------------------------------------------------------------------------------------------------
 
 
@@ -87,7 +97,10 @@ def launch_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
         "baseline_mean": (baseline.metrics or {}).get("mean_reward"),
         "ground": ground,
         "form": form,
-        "longest": (baseline.metrics or {}).get("steps_max"),
+        "method_cards": METHOD_CARDS,
+        "backend_cards": [
+            {"key": name, "label": one.label, "text": one.text, "icon": one.icon} for name, one in BACKENDS.items()
+        ],
         **estimate_context(baseline, form, actor),
     }
 
@@ -176,7 +189,7 @@ def _phases(job: Job) -> list[dict[str, Any]]:
 
 def state_context(job: Job, actor: Actor) -> dict[str, Any]:
     """State in plain words, what is next, phases, sign of life, money, and what the person may do."""
-    words, state = holds.words_of(job), selectors.job_state(job)
+    words, state = words_of(job), selectors.job_state(job)
     place = selectors.queue_place(job) if job.status == Status.QUEUED else None
     says = words.text
     if place:
@@ -202,6 +215,8 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         "job": job,
         "team": actor.team,
         "words": words,
+        "next": next_of(job),
+        "may_evaluate": can(actor, Permission.EVALUATION_RUN) and may,
         "says": says,
         "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "running": "run"}.get(job.status, "run"),
         "state": state,
@@ -236,8 +251,13 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
     list_url, source = address("rollouts:rollout-list", job.team.slug), job.public_id
     checkpoints = list(selectors.checkpoint_list(job))
     alarms = [
-        {**asdict(alarm), "url": f"{list_url}?source={source}&{alarm.query}" if list_url and alarm.query else ""}
-        for alarm in selectors.job_alarms(steps)
+        {
+            **asdict(alarm),
+            "url": f"{list_url}?source={alarm.source or source}&{alarm.query}".rstrip("&")
+            if list_url and alarm.link
+            else "",
+        }
+        for alarm in selectors.job_alarms(job, steps)
     ]
     small = [
         {"id": f"chart-{key}", "title": charts.SMALL[key], "figure": made}
@@ -257,7 +277,9 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
             is_ended=job.status in ENDED, list_url=list_url, source=source,
         ),
         "steps_table": charts.steps_table(steps),
-        "tools_chart": charts.tools_chart(steps, list_url=list_url, source=source) if any(s.tools for s in steps) else None,
+        "tools_chart": charts.tools_chart(
+            steps, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
+        ) if any(step.tools for step in steps) else None,
         "flat_chart": charts.flat_chart(steps, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
         if any(step.groups for step in steps) else None,
         "small_charts": small,
@@ -297,6 +319,7 @@ def detail_context(job: Job, actor: Actor) -> dict[str, Any]:
         "rollouts_url": address("rollouts:rollout-list", job.team.slug, query=f"source={job.public_id}"),
         "clone_url": address("jobs:job-new", job.team.slug, query=f"baseline={baseline.public_id}&clone={job.public_id}"),
         "compare_url": address("jobs:job-compare", job.team.slug, query=f"job={job.public_id}"),
+        "result_files": selectors.result_files(job) if not backend_get(job.backend).capabilities.is_local else [],
         "may_launch": can(actor, Permission.JOB_LAUNCH),
         "plan_lines": [("Method", job.get_method_display()), *demonstration_lines(job), *plan_lines(job.plan)],
         "evaluations": [
@@ -358,6 +381,11 @@ def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]
         "train_chart": charts.overlay_chart(runs, of="mean_reward") if jobs else None,
         "validation_chart": charts.overlay_chart(runs, of="validation_reward")
         if any(step.validation_reward is not None for _, steps, _ in runs for step in steps) else None,
+        "more_charts": [
+            {"id": f"compare-{key}", "title": title, "figure": charts.overlay_chart(runs, of=key, axis="")}
+            for key, title in charts.OVERLAYS.items()
+            if any(getattr(step, key) is not None for _, steps, _ in runs for step in steps)
+        ],
         "rows": rows,
         "results": _results(jobs, runs),
     }  # fmt: skip

@@ -10,7 +10,8 @@ from django.db import transaction
 
 from datasets.models import Item, Split
 from datasets.showing import messages_shown
-from jobs.checkpoints import checkpoint_publish, name_of
+from jobs.backends.registry import backend_get
+from jobs.checkpoints import check_kept, checkpoint_publish, name_of
 from jobs.models import Checkpoint, Job
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.models import Rollout, RolloutBatch
@@ -111,12 +112,24 @@ def result_context(team: Team, checkpoint: Checkpoint, source: str) -> dict[str,
     return {"tries": tries, "run": source, "is_live": any(one.is_open for one in tries), "checkpoint": checkpoint}
 
 
+def weights_gone(checkpoint: Checkpoint) -> str:
+    """Why the checkpoint cannot be tried, in words; nothing where it is served, here or at its provider."""
+    if checkpoint.model_id or not backend_get(checkpoint.job.backend).capabilities.gives_weights:
+        return ""
+    try:
+        check_kept(checkpoint)
+    except Conflict as fault:
+        return str(fault)
+    return ""
+
+
 def page_context(checkpoint: Checkpoint, item: Item | None) -> dict[str, Any]:
     """The item as a conversation, its neighbours, and whose policies will try it."""
     job = _job(checkpoint)
     context: dict[str, Any] = {"checkpoint": checkpoint, "job": job, "item": item, "tuned_name": name_of(checkpoint)}
     if item is None:
         return context
+    context["gone"] = weights_gone(checkpoint)
     items = held_out(job)
     return context | {
         "messages_shown": messages_shown(item.data),

@@ -5,12 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from django.utils import timezone
 
-from datasets.models import Item, Split
+from datasets.models import Item, SourceFile, Split
 from jobs import costs, demonstrations
-from jobs.alarms import Alarm, alarms_of
+from jobs.alarms import Alarm, Opinion, alarms_of
 from jobs.backends.registry import backend_get
 from jobs.estimate import Estimate, PastRun, estimate
 from jobs.evaluations import intervals, readiness
@@ -56,6 +56,11 @@ def checkpoint_list(job: Job) -> QuerySet[Checkpoint]:
     return Checkpoint.objects.filter(job=job, is_deleted=False).select_related("model").order_by("-step_number")
 
 
+def result_files(job: Job) -> QuerySet[SourceFile]:
+    """What a provider wrote about an ended job and we keep."""
+    return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
+
+
 def event_list(job: Job) -> QuerySet[JobEvent]:
     """Newest first, as on the wire."""
     return JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
@@ -78,7 +83,7 @@ def plan_ground(baseline: Evaluation, choice: dict[str, Any] | None = None) -> G
 
 def launch_notices(baseline: Evaluation, backend: str) -> list[str]:
     """What a person should know before the launch, such as the day a base model ends."""
-    return backend_get(backend).notices({"base_model": baseline.model.model})
+    return backend_get(backend).notices({"base_model": baseline.model.model, "base_url": baseline.model.base_url})
 
 
 #: Readiness lines that matter to learning from demonstrations: the others judge whether rewards can teach.
@@ -105,10 +110,7 @@ def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) 
         seconds, rollouts = _number(job.result.get("seconds")), _number(job.result.get("rollouts"))
         learnt = job.done_steps * int(job.plan.get("batch_size") or 0) if job.is_supervised else 0
         if seconds and (rollouts or learnt):
-            checks = Rollout.objects.filter(
-                batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION
-            ).count()
-            runs.append(PastRun(job.number, seconds, int(rollouts or 0), checks, learnt))
+            runs.append(PastRun(job.number, seconds, int(rollouts or 0), rollout_counts(job)[1], learnt))
     return runs
 
 
@@ -221,8 +223,31 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
     return figures
 
 
-def job_alarms(steps: list[StepFigures]) -> list[Alarm]:
-    return alarms_of(steps)
+def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:
+    """Evaluations of the job's checkpoints by another grader than its own, each beside one of the base on the same items."""
+    served = Checkpoint.objects.filter(job=job, model__isnull=False, step_number__gt=since)
+    numbers = dict(served.values_list("model_id", "step_number"))
+    if not numbers:
+        return []
+    rows = Evaluation.objects.filter(
+        team=job.team, status=Evaluation.Status.SUCCEEDED, model__in=[*numbers, job.base_model_id]
+    ).exclude(grader_version__grader=job.baseline.grader_version.grader_id)
+    by_items: dict[tuple, dict[int, Evaluation]] = {}
+    for row in rows.select_related("grader_version__grader").order_by("id"):
+        items = (row.grader_version_id, row.dataset_version_id, row.split, row.max_items)
+        if _number((row.metrics or {}).get("mean_reward")) is not None:
+            by_items.setdefault(items, {})[row.model_id] = row
+    found = []
+    for by_model in by_items.values():
+        base = by_model.pop(job.base_model_id, None)
+        for model_id, row in by_model.items() if base else ():
+            means = base.metrics["mean_reward"], row.metrics["mean_reward"]
+            found.append(Opinion(numbers[model_id], row.grader_version.grader.name, *means, row.public_id))
+    return found
+
+
+def job_alarms(job: Job, steps: list[StepFigures]) -> list[Alarm]:
+    return alarms_of(steps, second_opinions(job))
 
 
 @dataclass(frozen=True)
@@ -237,8 +262,21 @@ class JobState:
     validation_rollouts: int
 
 
+def rollout_counts(job: Job) -> tuple[int, int]:
+    """Training and validation rollouts at home. Kept with each train step; what came through a gateway belongs to none."""
+    if backend_get(job.backend).capabilities.gives_rollouts:
+        kept = TrainStep.objects.filter(job=job).aggregate(
+            train=Sum("rollouts"), validation=Sum("validation_rollouts"), unknown=Count("id", filter=Q(rollouts=None))
+        )
+        if not kept["unknown"]:
+            return kept["train"] or 0, kept["validation"] or 0
+    rows = Rollout.objects.filter(batch__source=job.public_id).values("batch__kind").annotate(n=Count("id"))
+    counts = {row["batch__kind"]: row["n"] for row in rows.order_by()}
+    return counts.get(RolloutBatch.Kind.TRAIN_STEP, 0), counts.get(RolloutBatch.Kind.VALIDATION, 0)
+
+
 def job_state(job: Job) -> JobState:
-    """Computed for each look; one query for rollouts, one for money."""
+    """Computed for each look; no rollout is read, however many there are."""
     now = timezone.now()
     beat = job.heartbeat_at
     silent = beat if job.status in AT_WORK and beat and (now - beat).total_seconds() > SILENT_SECONDS else None
@@ -249,16 +287,12 @@ def job_state(job: Job) -> JobState:
         )
         known = [value for value in recent if _number(value) is not None]
         left = sum(known) / len(known) * (job.total_steps - job.done_steps) if known else None
-    kinds = RolloutBatch.Kind
-    counts = Rollout.objects.filter(batch__source=job.public_id).aggregate(
-        train=Count("id", filter=Q(batch__kind=kinds.TRAIN_STEP)),
-        validation=Count("id", filter=Q(batch__kind=kinds.VALIDATION)),
-    )
+    train, validation = rollout_counts(job)
     return JobState(
         silent_since=silent,
         seconds_left=left,
         percent=round(100 * job.done_steps / job.total_steps) if job.total_steps else 0,
         cost=costs.job_cost(job),
-        train_rollouts=counts["train"],
-        validation_rollouts=counts["validation"],
+        train_rollouts=train,
+        validation_rollouts=validation,
     )

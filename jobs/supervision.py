@@ -13,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from jobs import alarms, costs, holds, hosted, journal, selectors, tasks
 from jobs.backends.base import Health, Run
-from jobs.backends.registry import backend_get
+from jobs.backends.registry import BACKENDS, backend_get
 from jobs.events import event_note
 from jobs.models import Job
 from jobs.queueing import queue
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 30
 #: How often the beat asks for a look.
 LOOK_SECONDS = 3.0
+#: A hosted job at work is asked about less often: each look is several requests, and providers limit those.
+HOSTED_LOOK_SECONDS = 10.0
 #: Seconds that a trainer has to obey a cancel before it is killed.
 CANCEL_GRACE = 4.0
 #: Looks in a row that may end in an error of our own before the job is failed.
@@ -125,11 +127,20 @@ def jobs_sync() -> int:
     """One look at every active job. One that breaks does not hold up the others."""
     looked = 0
     _obey_owners()
-    for job_id in Job.objects.filter(status__in=ACTIVE).order_by("id").values_list("pk", flat=True):
+    for job_id in _due().order_by("id").values_list("pk", flat=True):
         looked += job_sync(job_id=job_id)
     holds.settle_forgotten()
     _credit_again()
+    _results_again()
     return looked
+
+
+def _due() -> QuerySet[Job]:
+    """Active jobs, but for hosted ones that were asked about just now and that nobody wants to stop."""
+    asked = timezone.now() - timedelta(seconds=HOSTED_LOOK_SECONDS)
+    local = [name for name in BACKENDS if backend_get(name).capabilities.is_local]
+    just_asked = Q(status=Status.RUNNING, heartbeat_at__gt=asked) & ~Q(backend__in=local)
+    return Job.objects.filter(status__in=ACTIVE).exclude(just_asked)
 
 
 def _obey_owners() -> None:
@@ -167,6 +178,14 @@ def _credit_again() -> None:
     for job_id in waiting.values_list("pk", flat=True)[:20]:
         if quiet.filter(pk=job_id).update(updated_at=timezone.now()):
             queue(tasks.job_credit, job_id)
+
+
+def _results_again() -> None:
+    """What a provider writes after it has said that a job ended, or while it could not be reached."""
+    for job in hosted.results_due().select_related("team", "base_model")[:20]:
+        with leased(job.pk) as lease:
+            if lease:
+                hosted.results_keep(job, run_of(job))
 
 
 def job_sync(*, job_id: int) -> bool:
@@ -250,7 +269,7 @@ def _validate(job: Job) -> None:
         first = problems[0]
         job_fail(job, first.code, " ".join(filter(None, [first.message, first.fix])), param=first.param or None)
         return
-    for notice in backend.notices(spec):
+    for notice in backend.notices(spec | {"base_url": job.base_model.base_url}):
         event_note(job, notice, level="warn")
     job_move(job, Status.QUEUED, "Files and grader are in order.", queued_at=timezone.now())
 
@@ -359,7 +378,7 @@ def _apply_rules(job: Job) -> None:
     steps = [step for step in selectors.step_figures(job) if step.number > since]
     cost = costs.job_cost(job)
     spent = None if cost is None else float(cost) - float(job.process.get("resumed_usd") or 0.0)
-    reason = alarms.stop_reason(steps, job.plan, spent)
+    reason = alarms.stop_reason(steps, job.plan, spent, selectors.second_opinions(job, since=since))
     if reason:
         _pause(job, reason)
 

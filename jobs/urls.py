@@ -19,6 +19,7 @@ urlpatterns = [
     path(f"{_HERE}/<str:public_id>/state/", views.job_state, name="job-state"),
     path(f"{_HERE}/<str:public_id>/charts/", views.job_charts, name="job-charts"),
     path(f"{_HERE}/<str:public_id>/events/", views.job_events, name="job-events"),
+    path(f"{_HERE}/<str:public_id>/results/<str:file_id>/", views.job_result, name="job-result"),
     path(f"{_HERE}/<str:public_id>/pause/", views.job_pause, name="job-pause"),
     path(f"{_HERE}/<str:public_id>/resume/", views.job_resume, name="job-resume"),
     path(f"{_HERE}/<str:public_id>/cancel/", views.job_cancel, name="job-cancel"),

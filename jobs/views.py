@@ -1,12 +1,13 @@
 """The browser's door to jobs."""
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.http import FileResponse, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from jobs import demonstrations, pages, selectors, services
+from jobs.columns import COLUMNS, cells, columns_chosen
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm, NoteForm
@@ -20,14 +21,20 @@ PAGE, EVENT_PAGE = 50, 100
 @team_view
 @require_GET
 def job_list(request: TeamRequest) -> HttpResponse:
-    """All jobs, newest first."""
+    """All jobs, newest first. The columns a person chose stay until they choose others."""
+    if chosen := request.GET.getlist("column"):
+        request.session["job_columns"] = chosen[: len(COLUMNS)]
+    columns = columns_chosen(request.session.get("job_columns") or ())
     rows = selectors.job_list(team=request.actor.team).order_by("-number")
     before = request.GET.get("before", "")
     if before.isdigit():
         rows = rows.filter(number__lt=int(before))
     page = list(rows[: PAGE + 1])
+    lines = pages.list_lines(page[:PAGE])
     context = {
-        "lines": pages.list_lines(page[:PAGE]),
+        "lines": [line | {"cells": cells(line, columns)} for line in lines],
+        "columns": columns,
+        "every_column": [(column, column in columns) for column in COLUMNS],
         "next_before": page[PAGE - 1].number if len(page) > PAGE else None,
         "may_launch": can(request.actor, Permission.JOB_LAUNCH),
         "newest_baseline": _baselines(request).first(),
@@ -135,6 +142,17 @@ def job_events(request: TeamRequest, public_id: str) -> HttpResponse:
         "next_from": start + EVENT_PAGE if len(page) > EVENT_PAGE else None,
     }
     return render(request, "jobs/job_events.html", context)
+
+
+@team_view
+@require_GET
+def job_result(request: TeamRequest, public_id: str, file_id: str) -> FileResponse:
+    """A file that the provider wrote about the job."""
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    found = selectors.result_files(job).filter(public_id=file_id).first()
+    if found is None:
+        raise NotFound("The job has no such result file.")
+    return FileResponse(found.content.open("rb"), as_attachment=True, filename=found.filename)
 
 
 @team_view

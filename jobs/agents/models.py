@@ -119,6 +119,8 @@ class AgentVersion(TeamOwned):
     model = models.ForeignKey(ModelEndpoint, on_delete=models.PROTECT, related_name="+")
     sampling = models.JSONField(default=dict, help_text="temperature, top_p, max_tokens, reasoning_effort")
     tools = OrderedJSONField(default=list, help_text="Frozen tool specs in order; see jobs/agents/tools/spec.py.")
+    headers_sealed = models.TextField(blank=True, help_text="Tool id → HTTP headers as they were then, encrypted.")
+    keeps_headers = models.BooleanField(default=False, help_text="Headers entered at a tool later are not for it.")
     limits = models.JSONField(default=dict, help_text="max_steps, max_tool_calls, max_tokens, max_seconds")
     response_format = OrderedJSONField(null=True, blank=True)
     change = models.CharField(

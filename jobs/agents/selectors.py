@@ -89,16 +89,20 @@ def tool_ready(tool: Tool) -> ToolSpec:
 
 
 def toolspecs(version: AgentVersion) -> list[ToolSpec]:
-    """The version's frozen tools in order, ready to be called. Headers are secrets, so they are not frozen: the tool's
-    present ones are used."""
+    """The version's frozen tools in order, ready to be called, with the headers that are meant for them.
+
+    A secret that was changed at the tool reaches versions published before, so that a revoked one can be replaced; but never
+    one that calls another server than the tool does now, nor one that came with headers of its own.
+    """
     ids = [frozen.get("tool") for frozen in version.tools]
-    sealed = dict(
-        Tool.objects.filter(team_id=version.team_id, public_id__in=ids).values_list("public_id", "headers_sealed")
-    )
-    specs = [
-        ToolSpec.from_dict({**frozen, "headers": unseal(sealed.get(frozen.get("tool"), "")) or {}})
-        for frozen in version.tools
-    ]
+    tools = {tool.public_id: tool for tool in Tool.objects.filter(team_id=version.team_id, public_id__in=ids)}
+    own = unseal(version.headers_sealed) or {}
+    specs = []
+    for frozen in version.tools:
+        spec, tool = ToolSpec.from_dict({**frozen, "headers": {}}), tools.get(frozen.get("tool"))
+        now = tool_spec(tool) if tool and not version.keeps_headers else None
+        is_same = now is not None and now.server == spec.server
+        specs.append(replace(spec, headers=now.headers if is_same else own.get(frozen.get("tool"), {})))
     return _with_documents(specs, version.team_id)
 
 

@@ -18,7 +18,7 @@ from jobs.agents.tools.types import Limits
 from jobs.agents.validation import tool_problems
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.outbound import allowed_hosts, check_url
-from rftstudio.core.sealed import seal
+from rftstudio.core.sealed import seal, unseal
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -187,8 +187,12 @@ def agent_version_publish(
     response_format: dict[str, Any] | None = None,
     change: str = "prompt",
     note: str = "",
+    headers: dict[str, dict[str, str]] | None = None,
 ) -> AgentVersion:
-    """Freeze prompt, model, tools and limits as the agent's next version. Runs point at it, so it never changes."""
+    """Freeze prompt, model, tools and limits as the agent's next version. Runs point at it, so it never changes.
+
+    `headers`, by the name of the tool, are the version's own; without them those of the tools are used, as they are then.
+    """
     check_can(actor, Permission.AGENT_EDIT, team=agent.team)
     for row in [model, *tools]:
         check_can(actor, Permission.AGENT_EDIT, team=row.team)
@@ -201,22 +205,38 @@ def agent_version_publish(
         raise UserError("Two tools have the same name.", where="tools", fix="Take one of them out.")
     for tool in tools:
         _check_tool(actor, selectors.tool_spec(tool))
-    Agent.objects.select_for_update().get(pk=agent.pk)  # two publishers at once get two numbers
-    number = (agent.versions.aggregate(last=Max("number"))["last"] or 0) + 1
-    version = AgentVersion.objects.create(
-        team=agent.team,
-        created_by=actor.user,
-        agent=agent,
-        number=number,
+    return _publish(
+        actor,
+        agent,
         system_prompt=system_prompt,
         model=model,
         sampling={key: value for key, value in (sampling or {}).items() if value is not None},
         tools=[_frozen(tool) for tool in tools],
+        headers_sealed=headers_freeze(tools, headers),
+        keeps_headers=headers is not None,
         limits={key: value for key, value in (limits or {}).items() if value is not None},
         response_format=response_format or None,
         change=change,
         note=note[:200],
     )
+
+
+@transaction.atomic
+def agent_version_republish(*, actor: Actor, version: AgentVersion, model: ModelEndpoint, note: str) -> AgentVersion:
+    """The agent's next version: as this one to the letter, its frozen tools included, but answering with another model."""
+    for row in (version.agent, model):
+        check_can(actor, Permission.AGENT_EDIT, team=row.team)
+    kept = (
+        "system_prompt", "sampling", "tools", "headers_sealed", "keeps_headers", "limits", "response_format",
+    )  # fmt: skip
+    same = {name: getattr(version, name) for name in kept}
+    return _publish(actor, version.agent, model=model, change="training", note=note[:200], **same)
+
+
+def _publish(actor: Actor, agent: Agent, **content: Any) -> AgentVersion:
+    Agent.objects.select_for_update().get(pk=agent.pk)  # two publishers at once get two numbers
+    number = (agent.versions.aggregate(last=Max("number"))["last"] or 0) + 1
+    version = AgentVersion.objects.create(team=agent.team, created_by=actor.user, agent=agent, number=number, **content)
     audit(actor, "agent.published", version, agent=agent.public_id, number=number)
     return version
 
@@ -224,6 +244,14 @@ def agent_version_publish(
 def _frozen(tool: Tool) -> dict[str, Any]:
     """The tool's spec without its headers, and which tool's headers to use."""
     return {"tool": tool.public_id, **{key: getattr(tool, key) for key in _SPEC_FIELDS}}
+
+
+def headers_freeze(tools: list[Tool], own: dict[str, dict[str, str]] | None) -> str:
+    """Tool id → headers, sealed: a version's own, or those of the tools now."""
+    found = {
+        tool.public_id: (unseal(tool.headers_sealed) if own is None else own.get(tool.name)) or {} for tool in tools
+    }
+    return seal({key: value for key, value in found.items() if value})
 
 
 def _check_tool(actor: Actor, spec: ToolSpec) -> None:

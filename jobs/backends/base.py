@@ -100,5 +100,8 @@ class Backend(Protocol):
     def cancel(self, run: Run, *, grace: float) -> bool:
         """Ask for the end; after `grace` seconds make it. True when nothing works any more. May be asked again."""
 
+    def results(self, run: Run) -> dict[str, bytes]:
+        """Name → content of the files a provider wrote about an ended run; empty where the events were all there is."""
+
     def export(self, run: Run, path: str, target: Path) -> Path:
-        """Copy a checkpoint's weights and tokenizer to a folder that a server can load."""
+        """Copy a checkpoint's weights and tokenizer to a folder that a server can load; UserError where it keeps them."""

@@ -25,7 +25,7 @@ BACKENDS: dict[str, Entry] = {
     ),
     "openai": Entry(
         "jobs.backends.openai.backend", "OpenAIBackend", "Hosted",
-        "The provider trains its own model and calls our tools and grader from outside.", "cloud",
+        "The provider, or another Studio, trains its own model and calls our tools and grader from outside.", "cloud",
     ),
 }  # fmt: skip
 

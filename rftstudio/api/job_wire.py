@@ -120,7 +120,7 @@ def _wire_job(job: Job, usage: dict[str, Any] | None, seconds_left: float | None
         "status": ON_THE_WIRE.get(job.status, job.status),
         "error": job.error,
         "method": method_of(job, order),
-        "result_files": [order.result_file.public_id] if order and order.result_file else [],
+        "result_files": _result_files(job, order),
         "trained_tokens": job.trained_tokens,
         "estimated_finish": int(finish) if finish else None,
         "seed": job.seed,
@@ -139,6 +139,12 @@ def _wire_job(job: Job, usage: dict[str, Any] | None, seconds_left: float | None
             "plan": job.plan,
         },
     }
+
+
+def _result_files(job: Job, order: JobOrder | None) -> list[str]:
+    """Our own table of train steps, and what a provider wrote."""
+    own = [order.result_file.public_id] if order and order.result_file else []
+    return own + list((job.result or {}).get("files") or [])
 
 
 def _common(public_id: str, team: Any, order: JobOrder | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import Any
 
 LOOP = Path(__file__).with_name("_trl_loop.py")
@@ -29,7 +29,7 @@ def loop(which: str, steps: int) -> dict[str, Any]:
 
 
 def measures(steps: int = STEPS, turns: int = TURNS) -> list[dict[str, Any]]:
-    """Medians over train steps, and the overhead as a share of the bare loop."""
+    """Medians over train steps with their quartiles, and the overhead as a share of the bare loop, also turn by turn."""
     runs: dict[str, list[dict[str, Any]]] = {"bare": [], "studio": []}
     for _ in range(turns):
         for which, found in runs.items():
@@ -40,8 +40,19 @@ def measures(steps: int = STEPS, turns: int = TURNS) -> list[dict[str, Any]]:
     }
     for which, found in runs.items():
         for unit in ("cpu", "wall"):
-            figures[f"{which}_{unit}_seconds"] = round(median(step[unit] for run in found for step in run["steps"]), 3)
+            taken = [step[unit] for run in found for step in run["steps"]]
+            figures[f"{which}_{unit}_seconds"] = round(median(taken), 3)
+            low, _, high = quantiles(taken, n=4)
+            figures[f"{which}_{unit}_quartiles"] = [round(low, 3), round(high, 3)]
         figures[f"{which}_tokens"] = round(median(run["tokens"] for run in found), 1)
     for unit in ("cpu", "wall"):
         figures[f"overhead_{unit}"] = round(figures[f"studio_{unit}_seconds"] / figures[f"bare_{unit}_seconds"] - 1, 3)
+        figures[f"overhead_{unit}_by_turn"] = [
+            round(_median(after, unit) / _median(before, unit) - 1, 3)
+            for before, after in zip(runs["bare"], runs["studio"], strict=True)
+        ]
     return [figures | {"target_overhead": 0.10}]
+
+
+def _median(run: dict[str, Any], unit: str) -> float:
+    return median(step[unit] for step in run["steps"])

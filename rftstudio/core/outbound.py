@@ -13,6 +13,7 @@ import socket
 import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -285,9 +286,9 @@ def sync_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **options
 
     class GuardedTransport(httpx2.HTTPTransport):
         def __init__(self) -> None:
-            super().__init__(trust_env=False)
+            super().__init__(verify=_tls_shared(), trust_env=False)
             self._pool = httpcore2.ConnectionPool(
-                ssl_context=httpx2.create_ssl_context(), network_backend=Guarded(), max_connections=64
+                ssl_context=_tls_shared(), network_backend=Guarded(), max_connections=64
             )
 
         def handle_request(self, request):
@@ -322,9 +323,9 @@ def async_httpx_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **
 
     class GuardedTransport(httpx2.AsyncHTTPTransport):
         def __init__(self) -> None:
-            super().__init__(trust_env=False)
+            super().__init__(verify=_tls_shared(), trust_env=False)
             self._pool = httpcore2.AsyncConnectionPool(
-                ssl_context=httpx2.create_ssl_context(), network_backend=Guarded(), max_connections=64
+                ssl_context=_tls_shared(), network_backend=Guarded(), max_connections=64
             )
 
         async def handle_async_request(self, request):
@@ -332,6 +333,14 @@ def async_httpx_client(*, allowed: Iterable[str] = (), seconds: float = 60.0, **
             return await super().handle_async_request(request)
 
     return httpx2.AsyncClient(transport=GuardedTransport(), timeout=seconds, trust_env=False, **options)
+
+
+@cache
+def _tls_shared() -> ssl.SSLContext:
+    """One for the process: reading the certificates anew for each client costs more than a short conversation."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _quiet(allowed: Iterable[str]) -> frozenset[str]:

@@ -78,15 +78,38 @@ def spawn_detached(
 
 
 def end(identity: Mapping | None, *, grace: float = 10.0, group: bool = False) -> bool:
-    """SIGTERM, wait up to `grace` seconds, SIGKILL. True when the process had to be killed. `group` takes its children."""
+    """SIGTERM, wait up to `grace` seconds, SIGKILL. True when the process had to be killed. `group` takes all below it
+    along, also what has a session of its own, as the workers of a launcher of several processes do."""
+    below = descendants(identity) if group else []
     if not _signal(identity, signal.SIGTERM, group):
         return False
     limit = time.monotonic() + grace
-    while time.monotonic() < limit:
-        if not is_alive(identity):
-            return False
+    while is_alive(identity) and time.monotonic() < limit:
         time.sleep(0.02)
-    return _signal(identity, signal.SIGKILL, group)
+    was_killed = _signal(identity, signal.SIGKILL, group)
+    for one in below:
+        _signal(one, signal.SIGKILL, False)
+    return was_killed
+
+
+def descendants(identity: Mapping | None) -> list[Identity]:
+    """Every process below this one that now lives. Empty where /proc is missing."""
+    if identity is None or not is_alive(identity):
+        return []
+    children: dict[int, list[Identity]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(process_identity(int(folder.name)))
+        except (OSError, ValueError, IndexError):
+            continue
+    found: list[Identity] = []
+    waiting = [int(identity["pid"])]
+    while waiting:
+        below = children.pop(waiting.pop(), [])
+        found += below
+        waiting += [one["pid"] for one in below]
+    return found
 
 
 def end_all(identities: Sequence[Mapping], *, grace: float = 10.0) -> None:

@@ -18,6 +18,7 @@ from jobs.agents.models import Agent, AgentVersion, ModelEndpoint, Tool
 from jobs.agents.tools.spec import ToolSpec
 from jobs.agents.validation import tool_problems
 from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.sealed import unseal
 from rftstudio.teams.actor import Actor
 
 MARK = "(API)"
@@ -70,7 +71,10 @@ def check_tools(tools: list[dict[str, Any]], *, where: str) -> None:
 
 
 def tools_ready(*, actor: Actor, asked: list[dict[str, Any]], schemas: dict[str, dict[str, Any]]) -> list[Tool]:
-    """The team's tools of these names, brought up to the address, headers and schema that the job was sent with."""
+    """The team's tools of these names, brought up to the address and schema that the job was sent with.
+
+    The job's headers are its agent version's own. They stand at the tool only where they came with it or with its new server.
+    """
     return [_tool_ready(actor, one, schemas[one["name"]]) for one in asked]
 
 
@@ -92,10 +96,10 @@ def _tool_ready(actor: Actor, asked: dict[str, Any], function: dict[str, Any]) -
             where="method.reinforcement.tools",
             fix="Rename one of the two.",
         )
-    same = all(getattr(tool, name) == value for name, value in fields.items())
-    if same and agent_selectors.tool_spec(tool).headers == headers:
+    if all(getattr(tool, name) == value for name, value in fields.items()):
         return tool
-    return agent_services.tool_update(actor=actor, tool=tool, headers=headers, **fields)
+    is_moved = agent_selectors.tool_spec(tool).server != ToolSpec.from_dict(fields).server
+    return agent_services.tool_update(actor=actor, tool=tool, headers=headers if is_moved else None, **fields)
 
 
 def agent_version_ready(
@@ -104,19 +108,23 @@ def agent_version_ready(
     label: str,
     model: ModelEndpoint,
     tools: list[Tool],
+    headers: dict[str, dict[str, str]],
     sampling: dict[str, Any],
     limits: dict[str, Any],
     response_format: dict[str, Any] | None,
 ) -> AgentVersion:
-    """A published version of exactly this agent. Its prompt stands in the rows, as with the hosted service."""
+    """A published version of exactly this agent, headers of its tools included. Its prompt stands in the rows, as with the hosted service."""
     name = line_name(label)
     agent = Agent.objects.filter(team=actor.team, slug=slugify(name)[:120]).first()
     frozen = [_frozen(tool) for tool in tools]
+    own = unseal(agent_services.headers_freeze(tools, headers))
     for version in agent.versions.order_by("-number") if agent else ():
         if (
             version.model_id == model.pk
             and not version.system_prompt
             and list(version.tools) == frozen
+            and version.keeps_headers
+            and unseal(version.headers_sealed) == own
             and (version.sampling, version.limits) == (sampling, limits)
             and version.response_format == (response_format or None)
         ):
@@ -128,6 +136,7 @@ def agent_version_ready(
         system_prompt="",
         model=model,
         tools=tools,
+        headers=headers,
         sampling=sampling,
         limits=limits,
         response_format=response_format,

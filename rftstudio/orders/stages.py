@@ -81,7 +81,7 @@ def read_files(order: JobOrder) -> None:
     try:
         order_move(
             order, Stage.BASELINE, dataset_version=version, agent_version=agent_version, baseline=baseline,
-            is_own_baseline=is_own, tools_sealed="",  # the tools have the headers now
+            is_own_baseline=is_own, tools_sealed="",  # the agent version has the headers now
         )  # fmt: skip
     except Overtaken:
         if is_own:
@@ -121,6 +121,7 @@ def _agent_version(actor: Actor, order: JobOrder) -> AgentVersion:
         label=order.suffix or order.model_name,
         model=order.model,
         tools=parts.tools_ready(actor=actor, asked=asked, schemas=schemas),
+        headers={tool["name"]: tool.get("headers") or {} for tool in asked},
         sampling=sampling,
         limits=limits,
         response_format=method.get("response_format"),

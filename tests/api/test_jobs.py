@@ -12,6 +12,7 @@ from openai.types.fine_tuning.jobs import FineTuningJobCheckpoint
 from datasets.models import DatasetVersion, Item, SourceFile
 from graders.models import GraderVersion
 from jobs.agents.models import AgentVersion, Tool
+from jobs.agents.selectors import tool_spec, toolspecs
 from jobs.evaluations.models import Evaluation
 from jobs.models import Job
 from rftstudio.notify.finding import events_find
@@ -284,6 +285,17 @@ def test_tools_take_address_from_the_job_and_schema_from_the_rows(ai, asked, upl
     other = bring_to_launch(ai.fine_tuning.jobs.create(**asked).id)
     assert other.baseline.agent_version.agent == agent.agent
     assert other.baseline.agent_version.number == 2
+
+
+def test_headers_of_a_later_job_do_not_reach_an_earlier_one_nor_a_persons_tool(ai, asked, upload, trainer):  # noqa: F811
+    first = bring_to_launch(ai.fine_tuning.jobs.create(**with_tools(asked, upload)).id).baseline.agent_version
+    asked["method"]["reinforcement"]["tools"][0]["headers"] = {"X-Key": "another key"}
+    second = bring_to_launch(ai.fine_tuning.jobs.create(**asked).id).baseline.agent_version
+    assert toolspecs(first)[0].headers == {"X-Key": "very-secret-tool-key"}
+    assert toolspecs(second)[0].headers == {"X-Key": "another key"}
+    assert tool_spec(Tool.objects.get()).headers == {"X-Key": "very-secret-tool-key"}
+    again = bring_to_launch(ai.fine_tuning.jobs.create(**{**asked, "seed": 9}).id).baseline.agent_version
+    assert again == second, "the same request finds the same version"
 
 
 def test_tool_without_a_schema_in_the_rows_fails_the_job(ai, asked, upload):

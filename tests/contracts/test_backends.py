@@ -1,215 +1,170 @@
-"""One suite over every backend: what the interface promises, each asked of the real code against a process or a server."""
+"""One suite over every backend: what the interface promises, each asked of the real code against a process or a server.
+
+The stages (conftest.py) are our own machine, a hosted provider, and another Studio behind its `/v1`.
+"""
 
 import json
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
-from jobs.backends.base import Capabilities, Run, RunSpec
+from jobs.backends.base import Capabilities
 from jobs.backends.registry import BACKENDS, backend_get
-from rftstudio.core.errors import UserError
-from tests.fakes.hosted import HostedService
+from rftstudio.core.errors import UpstreamRefused, UserError
+from tests.contracts.stages import Stage, ends, steps
+
+REAL_ROWS = pytest.mark.django_db(transaction=True)
 
 
-@dataclass
-class Stage:
-    """A backend with what it works on; `advance` lets time pass for it."""
-
-    name: str
-    run: Run
-    advance: Callable[[], None]
-    slow: Callable[[], None]
-    starts: Callable[[], int]
-
-    @property
-    def backend(self):
-        return backend_get(self.name)
-
-    def work(self, steps: int = 4) -> RunSpec:
-        agent = {
-            "system_prompt": "Answer.",
-            "tools": [],
-            "limits": {"max_steps": 4},
-            "sampling": {},
-            "response_format": None,
-        }
-        plan = {"max_steps": steps, "batch_size": 2, "group_size": 2, "eval_interval": 1, "eval_samples": 1,
-                "max_eval_items": 2}  # fmt: skip
-        grader = {
-            "type": "string_check",
-            "name": "x",
-            "operation": "eq",
-            "input": "{{sample.output_text}}",
-            "reference": "1",
-        }
-        spec = {"spec_version": 1, "job_id": self.run.job_id, "base_model": "tiny", "seed": 1, "agent": agent,
-                "grader": grader, "pass_threshold": 0.5, "plan": plan, "hyperparameters": {"n_epochs": 1}}  # fmt: skip
-        rows = [
-            {"key": f"k{n}", "item": {"messages": [{"role": "user", "content": str(n)}], "answer": str(n)}}
-            for n in range(4)
-        ]
-        return RunSpec(spec, iter(rows), iter(rows[:2]))
-
-    def submit(self) -> Run:
-        self.run = self.backend.submit(self.run, self.work())
-        return self.run
-
-    def all_events(self, cursor: int = 0) -> tuple[list[dict[str, Any]], int]:
-        events = []
-        for chunk in self.backend.poll(self.run, cursor):
-            events += chunk.events
-            cursor = chunk.cursor
-        return events, cursor
-
-    def until(self, type: str, seconds: float = 30.0) -> list[dict[str, Any]]:
-        limit = time.monotonic() + seconds
-        while time.monotonic() < limit:
-            self.advance()
-            events, _ = self.all_events()
-            if any(event["type"] == type for event in events):
-                return events
-            time.sleep(0.05)
-        raise AssertionError(f"no {type} event")
-
-
-@pytest.fixture
-def trl(trainer, tmp_path):
-    run = Run("ftjob-contract", run_dir=str(tmp_path / "runs" / "ftjob-contract"))
-
-    def starts() -> int:
-        path = tmp_path / "runs/ftjob-contract/journal.jsonl"
-        return sum('"started"' in line for line in path.read_text().splitlines()) if path.exists() else 0
-
-    return Stage("trl", run, lambda: None, lambda: trainer(step_seconds=0.4), starts)
-
-
-@pytest.fixture
-def openai(settings):
-    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
-    with HostedService() as service:
-        run = Run("ftjob-contract", connection={"base_url": service.url + "/v1", "api_key": "sk-fake"})
-        stage = Stage("openai", run, service.advance, lambda: None, lambda: len(service.jobs))
-        stage.service = service
-        yield stage
-
-
-@pytest.fixture(params=sorted(BACKENDS))
+@pytest.fixture(params=["on_our_machine", "hosted", pytest.param("remote_studio", marks=REAL_ROWS)])
 def stage(request) -> Stage:
+    if request.param == "remote_studio":
+        request.getfixturevalue("transactional_db")
     return request.getfixturevalue(request.param)
 
 
+def test_every_backend_has_a_stage(request):
+    assert {request.getfixturevalue(name).backend_name for name in ("on_our_machine", "hosted")} == set(BACKENDS)
+
+
 def test_backend_says_who_it_is_and_what_it_can(stage):
-    assert stage.backend.name == stage.name
+    assert stage.backend.name == stage.backend_name
     assert stage.backend.label
     assert isinstance(stage.backend.capabilities, Capabilities)
 
 
 def test_validate_names_what_is_missing(stage):
-    spec = stage.work().spec
-    assert stage.backend.validate(spec) == []
-    problems = stage.backend.validate(spec | {"base_model": ""})
+    assert stage.backend.validate(stage.spec()) == []
+    problems = stage.backend.validate(stage.spec() | {"base_model": ""})
     assert problems
     assert problems[0].code
     assert problems[0].message
 
 
-def test_poll_before_submit_is_empty(stage):
-    assert stage.all_events() == ([], 0)
+def test_nothing_is_known_of_a_run_before_its_start_and_its_cancel_is_done_at_once(stage):
+    assert stage.events_and_cursor() == ([], 0)
+    stage.backend.pause(stage.run)
+    assert stage.backend.results(stage.run) == {}
+    assert stage.backend.cancel(stage.run, grace=3.0)
 
 
-def test_run_goes_to_its_end_with_steps_and_checkpoints_in_order(stage):
+def test_run_goes_to_its_end_with_progress_metrics_checkpoints_and_results(stage, tmp_path):
     stage.submit()
-    events = stage.until("finished")
-    steps = [event["step"] for event in events if event["type"] == "step"]
-    assert steps == [1, 2, 3, 4]
-    finished = [event for event in events if event["type"] == "finished"]
-    assert [event["status"] for event in finished] == ["succeeded"]
+    events = stage.until_one("finished")
+    assert steps(events) == [1, 2, 3, 4]
+    assert ends(events) == ["succeeded"]
     assert events[-1]["type"] == "finished", "nothing comes after the end"
-    checkpoints = [event for event in events if event["type"] == "checkpoint"]
-    assert {event["step"] for event in checkpoints} >= {4}
-    assert all(event["path"] for event in checkpoints)
-    metrics = next(event["metrics"] for event in events if event["type"] == "step")
-    assert metrics["train_mean_reward"] is not None
+    assert events[-1]["error"] is None
+    told = [event for event in events if event["type"] == "step"]
+    assert {event["total_steps"] for event in told} == {4}, "progress can be told"
+    assert all(0 <= event["metrics"]["train_mean_reward"] <= 1 for event in told)
+    kept = [event for event in events if event["type"] == "checkpoint"]
+    assert {event["step"] for event in kept} >= {4}
+    assert all(event["path"] for event in kept)
+    assert kept[-1]["validation_reward"] == pytest.approx(told[-1]["metrics"]["full_valid_mean_reward"])
 
-
-def test_poll_is_monotonic_and_repeatable(stage):
-    stage.submit()
-    stage.until("finished")
-    whole, end = stage.all_events()
-    again, same_end = stage.all_events()
-    assert (again, same_end) == (whole, end)
+    whole, end = stage.events_and_cursor()
+    assert stage.events_and_cursor() == (whole, end), "asked twice, it answers the same"
     numbers = [event["seq"] for event in whole]
     assert len(numbers) == len(set(numbers))
     json.dumps(whole)
+    stage.until(lambda _: stage.backend.cancel(stage.run, grace=3.0))  # there is soon nothing left to stop
+    check_export(stage, kept[-1]["path"], tmp_path / "served")
+    check_results(stage)
+
+
+def check_export(stage, path, target):
+    """Weights that a server can load, or a plain word that the provider keeps them."""
+    if stage.backend.capabilities.gives_weights:
+        found = stage.backend.export(stage.run, str(target.parent / "runs" / stage.run.job_id / path), target)
+        assert (found / "config.json").is_file()
+        assert not list(found.glob("optimizer*"))
+        return
+    with pytest.raises(UserError, match="keeps the weights"):
+        stage.backend.export(stage.run, path, target)
+
+
+def check_results(stage):
+    """What the provider wrote about the run, or nothing where the journal is all there is."""
+    if stage.backend.capabilities.is_local:
+        assert stage.backend.results(stage.run) == {}
+        return
+    stage.until(lambda _: stage.backend.results(stage.run))
+    (content,) = stage.backend.results(stage.run).values()
+    head, *lines = content.decode().splitlines()
+    assert head.split(",")[0] == "step"
+    assert [line.split(",")[0] for line in lines] == ["1", "2", "3", "4"]
 
 
 def test_poll_from_a_cursor_repeats_no_step(stage):
+    stage.hold()
     stage.submit()
-    first = stage.until("step")
-    events, cursor = stage.all_events()
-    seen = {event["step"] for event in events if event["type"] == "step"}
-    assert first
-    stage.until("finished")
-    later = [event["step"] for event in stage.all_events(cursor)[0] if event["type"] == "step"]
-    assert not seen & set(later)
-    assert sorted(seen | set(later)) == [1, 2, 3, 4]
+    stage.until_one("step")
+    seen, cursor = stage.events_and_cursor()
+    stage.release()
+    stage.until_one("finished")
+    later = steps(stage.events(cursor))
+    assert not set(steps(seen)) & set(later)
+    assert sorted(steps(seen) + later) == [1, 2, 3, 4]
 
 
-def test_submit_twice_starts_one_run(stage):
-    stage.slow()
+def test_running_run_is_alive_and_adopted_by_whoever_asks_again(stage):
+    """The worker that started it died before it could note that: the next one finds the same run and follows it."""
+    stage.hold()
     first = stage.submit()
-    stage.until("log" if stage.name == "openai" else "started")
-    second = stage.backend.submit(Run(first.job_id, run_dir=first.run_dir, connection=first.connection), stage.work())
+    stage.until_one("step")
+    assert stage.backend.health(stage.run).is_alive
+    stage.run = stage.another_worker()
+    second = stage.submit()
     assert second.external_id == first.external_id
-    stage.until("finished")
+    assert stage.backend.health(stage.run).is_alive
+    stage.release()
+    assert steps(stage.until_one("finished")) == [1, 2, 3, 4]
     assert stage.starts() == 1
 
 
-def test_pause_then_submit_goes_on_to_the_end(stage):
-    stage.slow()
+def test_paused_run_goes_on_to_the_end_without_losing_or_doubling_a_step(stage):
+    stage.hold()
     stage.submit()
-    stage.until("step")
-    for _ in range(2):
-        stage.backend.pause(stage.run)
-    events = stage.until("finished")
-    assert [event["status"] for event in events if event["type"] == "finished"] == ["paused"]
-    done = {event["step"] for event in events if event["type"] == "step"}
-    assert done < {1, 2, 3, 4}
+    stage.until_one("step")
+    for _ in range(3):
+        stage.backend.pause(stage.run)  # as each look does until it has paused
+    stage.release()
+    events = stage.until_one("finished")
+    assert ends(events) == ["paused"]
+    assert set(steps(events)) < {1, 2, 3, 4}
     stage.submit()
-    limit = time.monotonic() + 30
-    while not any(event.get("status") == "succeeded" for event in stage.all_events()[0]):
-        assert time.monotonic() < limit
-        stage.advance()
-        time.sleep(0.05)
-    steps = [event["step"] for event in stage.all_events()[0] if event["type"] == "step"]
-    assert steps == [1, 2, 3, 4], "no train step is lost or done twice"
+    events = stage.until(lambda events: "succeeded" in ends(events))
+    assert steps(events) == [1, 2, 3, 4]
 
 
 def test_cancel_ends_the_run_and_may_be_asked_again(stage):
-    stage.slow()
+    stage.hold()
     stage.submit()
-    stage.until("step")
-    limit = time.monotonic() + 10
-    while not stage.backend.cancel(stage.run, grace=3.0):
-        assert time.monotonic() < limit, "ten seconds are too long"
-        time.sleep(0.05)
+    stage.until_one("step")
+    stage.until(lambda _: stage.backend.cancel(stage.run, grace=3.0), seconds=10)
     assert stage.backend.cancel(stage.run, grace=3.0)
-    finished = [event for event in stage.until("finished") if event["type"] == "finished"]
-    assert [event["status"] for event in finished] == ["cancelled"]
+    events = stage.until_one("finished")
+    assert ends(events) == ["cancelled"]
+    before = len(steps(events))
+    stage.advance()
+    assert len(steps(stage.events())) == before, "nothing is trained after the stop"
 
 
-def test_cancel_of_a_run_that_never_started_is_done_at_once(stage):
-    assert stage.backend.cancel(stage.run, grace=3.0)
-
-
-def test_health_of_a_running_run_is_good(stage):
-    stage.slow()
-    stage.submit()
-    stage.until("step")
-    assert stage.backend.health(stage.run).is_alive
+def test_refusal_comes_with_its_code_and_words(stage):
+    """Said at once by a service that will not have the job, or as the run's end by a trainer that cannot."""
+    stage.deny()
+    if stage.backend.capabilities.is_local:
+        stage.submit()
+        closing = stage.until_one("finished")[-1]
+        assert closing["status"] == "failed"
+        code, words = closing["error"]["code"], closing["error"]["message"]
+    else:
+        with pytest.raises(UpstreamRefused) as refusal:
+            stage.submit()
+        code, words = refusal.value.code, str(refusal.value)
+        assert refusal.value.fix, "and with what to do next"
+    assert code == stage.denied_with
+    assert len(words.split()) > 3
 
 
 def test_registry_refuses_a_backend_that_does_not_exist():

@@ -1,9 +1,11 @@
 """A hosted fine-tuning service that keeps the wire's shapes: files, jobs, events, checkpoints, pause, resume, cancel.
 
 `advance()` moves every job one train step on; with `rolls_out` it first tries items as the real service does, calling the
-job's tool and grader addresses over HTTP. `refuse` makes the next create fail with that error.
+job's tool and grader addresses over HTTP. `refuse` makes the next create fail with that error. `is_late` leaves the
+result file to `write_results`.
 """
 
+import base64
 import email.parser
 import email.policy
 import itertools
@@ -25,8 +27,10 @@ class HostedService(HttpServer):
         self.told: dict[str, dict[str, Any]] = {}  # job id → the create request
         self.events: dict[str, list[dict]] = {}
         self.checkpoints: dict[str, list[dict]] = {}
+        self.results: dict[str, bytes] = {}
         self.refuse: tuple[int, dict] | None = None
         self.is_down = False
+        self.is_late = False  # writes no result file by itself
         self._ids = itertools.count(1)
 
     # -- the clock ----------------------------------------------------------------------------------------------------
@@ -57,7 +61,17 @@ class HostedService(HttpServer):
         )  # fmt: skip
         if step == self.total_steps:
             job.update(status="succeeded", finished_at=int(time.time()), fine_tuned_model=f"ft:{job['model']}:org:x:1")
+            if not self.is_late:
+                self.write_results(job_id)
             self._say(job_id, "The job has successfully completed")
+
+    def write_results(self, job_id: str) -> None:
+        """A line for each train step, in base64 as older result files are."""
+        steps = [row["metrics"] for row in self.checkpoints[job_id]]
+        lines = [f"{row['step']},,{row['full_valid_mean_reward']}" for row in steps]
+        table = "\n".join(["step,train_mean_reward,full_valid_mean_reward", *lines])
+        self.results[f"file-{job_id}"] = base64.b64encode(table.encode())
+        self.jobs[job_id]["result_files"] = [f"file-{job_id}"]
 
     def _roll_out(self, job_id: str, job: dict, step: int) -> None:
         """Each item of the training file twice: one tool call, then the grader, with the rollout's trace id."""
@@ -89,6 +103,12 @@ class HostedService(HttpServer):
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
         if path == ["files"]:
             return self._file(request)
+        if path[0] == "files" and path[1] in self.results:
+            content = self.results[path[1]]
+            if path[2:] == ["content"]:
+                return Reply(200, content, {"Content-Type": "text/csv"})
+            return Reply.of({"id": path[1], "object": "file", "bytes": len(content), "created_at": int(time.time()),
+                             "filename": "step_metrics.csv", "purpose": "fine-tune-results", "status": "processed"})  # fmt: skip
         if path[:2] == ["fine_tuning", "jobs"]:
             return self._job(request, path[2:], query)
         return _error(404, "Unknown request URL", "not_found")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.alarms import OK, WARN, alarms_of, stop_reason
+from jobs.alarms import OK, WARN, Opinion, alarms_of, stop_reason
 from jobs.evaluations.metrics import RolloutRow, ToolUse
 from jobs.figures import StepFigures, batch_figures
 
@@ -33,6 +33,21 @@ def test_gap_alarm_on_a_run_that_memorises_names_the_best_step():
     assert alarm.level == WARN
     assert "more than 0.10" in alarm.text
     assert "best at train step 0 (0.40)" in alarm.text
+
+
+def test_another_grader_that_sees_the_checkpoint_fall_is_an_alarm_and_pauses_a_job_that_watches_for_gaming():
+    steps = series(mean_reward=lambda x: 0.4 + x / 3, validation_reward=lambda x: 0.4 + x / 3)
+    fell = Opinion(step=10, grader="Strict", before=0.50, after=0.41, source="evalrun_2")
+    rose = Opinion(step=5, grader="Strict", before=0.50, after=0.55, source="evalrun_1")
+    (alarm,) = [one for one in alarms_of(steps, [rose, fell]) if one.key == "independent"]
+    assert (alarm.level, alarm.step, alarm.source) == (WARN, 10, "evalrun_2")
+    assert "Strict gives train step 10 0.41 and the base 0.50" in alarm.text
+    assert "Another grader" in stop_reason(steps, {"stop_alarm": "gaming"}, None, [fell])
+    assert stop_reason(steps, {"stop_alarm": "gaming"}, None, [rose]) == ""
+    flat = series(mean_reward=lambda x: 0.4)
+    assert [one.level for one in alarms_of(flat, [fell]) if one.key == "independent"] == [OK], (
+        "the reward does not rise"
+    )
 
 
 def test_gap_alarm_on_a_sound_run_says_what_it_looked_at():

@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from jobs import journal, supervision
+from jobs import journal, selectors, supervision
 from jobs.models import Checkpoint, Job, JobEvent
 from jobs.rollouts.models import Rollout
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
@@ -41,7 +41,9 @@ def check_whole(job: Job) -> None:
     """What every succeeded job must show: each step once, each rollout once, as many as the trainer says."""
     assert job.status == "succeeded", job.status_note
     assert list(job.train_steps.order_by("number").values_list("number", flat=True)) == [1, 2, 3, 4, 5, 6]
-    assert train_rollouts(job).count() == job.result["rollouts"] == 36
+    assert train_rollouts(job).count() == job.result["rollouts"] == selectors.rollout_counts(job)[0] == 36
+    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind="validation").count()
+    assert selectors.rollout_counts(job)[1] == checks > 0
     keys = list(train_rollouts(job).values_list("batch", "group_key", "sample_index"))
     assert len(keys) == len(set(keys))
     assert job.done_steps == 6
@@ -182,15 +184,26 @@ def trainer_alive(job: Job) -> bool:
     return bool(job.run_dir) and (Path(job.run_dir) / "journal.jsonl").exists()
 
 
-def test_job_cancel_of_a_deaf_trainer_kills_it_within_ten_seconds(launch, trainer, member):
+#: Starts the trainer as launchers of several processes do: below itself, in a session of its own.
+LAUNCHER = """
+import subprocess, sys
+sys.exit(subprocess.run([sys.executable, *sys.argv[1:]], start_new_session=True).returncode)
+"""
+
+
+def test_job_cancel_of_a_deaf_trainer_behind_a_launcher_kills_all_of_it(launch, trainer, member, settings, tmp_path):
+    (tmp_path / "launcher.py").write_text(LAUNCHER)
+    settings.STUDIO_TRAINER_COMMAND.insert(1, str(tmp_path / "launcher.py"))
     trainer(step_seconds=30, deaf=True)
     job = look_until(launch(), until=trainer_alive)
-    identity, began = trainer_of(job), time.monotonic()
+    tree, began = [trainer_of(job), *processes.descendants(trainer_of(job))], time.monotonic()
+    assert len(tree) == 2
     job_cancel(actor=member, job=job)
     job = look_until(job)
     assert time.monotonic() - began < 10
     assert job.status == "cancelled"
-    assert not processes.is_alive(identity)
+    assert "the trainer was stopped. Kept: 0 train steps" in job.status_note
+    assert not any(map(processes.is_alive, tree))
     booked = UsageRecord.objects.count()
     supervision.jobs_sync()
     assert UsageRecord.objects.count() == booked

@@ -8,16 +8,23 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from jobs import selectors
+from jobs.agents.services import agent_version_republish
+from jobs.columns import COLUMNS
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
+from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.services import job_launch
-from tests.factories.studio import ready_baseline_of
+from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
 
 
 def at(name: str, team, *args, query: str = "") -> str:
     return reverse(f"jobs:{name}", args=[team.slug, *args]) + query
+
+
+EVERY_COLUMN = "?" + "&".join(f"column={column.key}" for column in COLUMNS)
 
 
 def with_steps(job: Job, count: int = 6) -> Job:
@@ -74,6 +81,58 @@ def test_job_detail_says_every_status_in_plain_words(client_of, member, job, sta
     assert WORDS[status].title in page
     assert WORDS[status].next.split(";")[0] in page.replace("&#x27;", "'")
     assert ("The trainer died 4 times." in page) == (status == "failed")
+
+
+def test_job_that_was_evaluated_says_to_compare_and_one_that_was_promoted_says_nothing(client_of, member, job):
+    Job.objects.update(status="succeeded", finished_at=timezone.now())
+    best, client = job.best_checkpoint, client_of(member)
+
+    def state() -> str:
+        return client.get(at("job-state", member.team, job.public_id)).content.decode()
+
+    assert "Evaluate the best checkpoint on the test split" in state()
+    assert at("checkpoint-evaluate", member.team, best.public_id) in state()
+    best.model = ModelEndpointFactory(team=member.team)
+    best.save()
+    parts = {name: getattr(job.baseline, name) for name in ("dataset_version", "agent_version", "grader_version")}
+    evaluation = evaluation_start(actor=member, model=best.model, samples_per_item=1, **parts)
+    assert "evaluation is queued" in state()
+    Evaluation.objects.filter(pk=evaluation.pk).update(status="succeeded")
+    page = state()
+    assert "has been evaluated" in page
+    assert f"a={job.baseline.public_id}&amp;b={evaluation.public_id}" in page
+    assert at("checkpoint-evaluate", member.team, best.public_id) not in page
+    version = agent_version_republish(actor=member, version=job.baseline.agent_version, model=best.model, note="")
+    assert f"{version} answers with its best checkpoint" in state()
+
+
+def test_evaluations_by_another_grader_are_second_opinions_beside_the_base_on_the_same_items(client_of, member, job):
+    model = ModelEndpointFactory(team=member.team)
+    Checkpoint.objects.update(model=model)
+    parts = {name: getattr(job.baseline, name) for name in ("dataset_version", "agent_version")}
+    parts["grader_version"] = GraderVersionFactory(team=member.team)
+    for who, mean, split in (
+        (job.base_model, 0.5, "test"),
+        (model, 0.3, "test"),
+        (model, 0.1, "validation"),  # no base to set it beside
+    ):
+        made = evaluation_start(actor=member, model=who, split=split, samples_per_item=1, **parts)
+        Evaluation.objects.filter(pk=made.pk).update(status="succeeded", metrics={"mean_reward": mean})
+    (one,) = selectors.second_opinions(job)
+    assert (one.step, one.before, one.after) == (6, 0.5, 0.3)
+    assert selectors.second_opinions(job, since=6) == []
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    assert "Another grader sees it fall" in page
+    assert f"?source={one.source}" in page
+
+
+def test_job_state_reads_no_rollouts(client_of, member, job):
+    client, address = client_of(member), at("job-state", member.team, job.public_id)
+    TrainStep.objects.filter(job=job).update(rollouts=24, validation_rollouts=2)
+    with CaptureQueriesContext(connection) as queries:
+        page = client.get(address).content.decode()
+    assert "144 training, 12 validation" in page
+    assert not [query for query in queries.captured_queries if "rollouts_rollout" in query["sql"]]
 
 
 def test_job_state_of_a_queued_job_names_its_place(client_of, member, job, ready_baseline):
@@ -145,7 +204,7 @@ def test_job_list_asks_as_many_queries_for_twenty_as_for_ten(client_of, member, 
         for _ in range(10):
             with_steps(job_launch(actor=member, baseline=ready_baseline, plan={}), 2)
         with CaptureQueriesContext(connection) as found:
-            page = client.get(at("job-list", member.team))
+            page = client.get(at("job-list", member.team, query=EVERY_COLUMN))
         counts.append(len(found))
     assert page.status_code == 200
     assert counts[0] == counts[1]
@@ -155,6 +214,26 @@ def test_job_list_shows_the_teams_own_and_empty_says_what_to_do(client_of, membe
     page = client_of(member).get(at("job-list", member.team)).content.decode()
     assert "first try" in page
     assert "First a baseline" in client_of(stranger).get(at("job-list", stranger.team)).content.decode()
+
+
+def test_job_list_shows_the_columns_a_person_chose_until_they_choose_others(client_of, member, job):
+    client = client_of(member)
+
+    def head(query: str = "") -> str:
+        return (
+            client.get(at("job-list", member.team, query=query))
+            .content.decode()
+            .split("<thead>")[1]
+            .split("</thead>")[0]
+        )
+
+    assert "Base model" in head()
+    chosen = head("?column=seed&column=rate&column=nonsense")
+    assert "Seed" in chosen
+    assert "Learning rate" in chosen
+    assert "Base model" not in chosen
+    assert "Seed" in head(), "kept"
+    assert "Base model" in head("?column=nonsense"), "none of those there are: the usual ones"
 
 
 def test_job_new_without_a_baseline_leads_to_one(client_of, member):

@@ -222,6 +222,7 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "jobs:job-state": see("job"),
     "jobs:job-charts": see("job"),
     "jobs:job-events": see("job"),
+    "jobs:job-result": see("job", "file"),
     "jobs:job-pause": act(P.JOB_LAUNCH, "job"),
     "jobs:job-resume": act(P.JOB_LAUNCH, "job"),
     "jobs:job-cancel": act(P.JOB_LAUNCH, "job"),

@@ -35,7 +35,10 @@ def world_of(team) -> dict[str, object]:
     baseline = ready_baseline_of(engineer)
     rollout = baseline.batch.rollouts.order_by("id").first()
     steps_for(rollout, [[LOOK], "120"])
-    job = Job.objects.create(team=team, number=1, baseline=baseline, base_model=baseline.model, status="queued")
+    file_id = draft.source_file.public_id if draft.source_file else draft.imports.first().source_file.public_id
+    job = Job.objects.create(
+        team=team, number=1, baseline=baseline, base_model=baseline.model, status="queued", result={"files": [file_id]}
+    )
     tool: Tool = ToolFactory(team=team)
     key, _ = teams.api_key_create(actor=owner, name="nightly")
     invitation, _ = teams.member_invite(actor=owner, email=f"new@{team.slug}.example", role="viewer")
@@ -55,7 +58,7 @@ def world_of(team) -> dict[str, object]:
         "session": UserSession.objects.create(user=owner.user, session_key=f"{team.slug}-session").pk,
         "line": line.pk,
         "approval": approval.public_id,
-        "file": draft.source_file.public_id if draft.source_file else draft.imports.first().source_file.public_id,
+        "file": file_id,
         "draft": draft.public_id,
         "version": baseline.dataset_version.public_id,
         "problem": draft.problems.first().pk,

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 TRANSPORTS = ("builtin", "http", "mcp")
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
@@ -47,6 +48,12 @@ class ToolSpec:
             "icon": self.icon,
             "is_replayable": self.is_replayable,
         }
+
+    @property
+    def server(self) -> str:
+        """Whom the headers are meant for: scheme, host and port of the address, or the program that is started."""
+        url = urlsplit(str(self.config.get("server_url") or self.config.get("url") or ""))
+        return f"{url.scheme}://{url.netloc}".lower() if url.netloc else str(self.config.get("command") or "")
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "ToolSpec":

@@ -4,6 +4,8 @@ Tools and grader are called back through Studio's recording gateway, so rollouts
 status, events, metrics and checkpoints. Fields that the SDK has no types for travel in its untyped part.
 """
 
+import base64
+import binascii
 import io
 import json
 from collections.abc import Iterator
@@ -11,13 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.base import Capabilities, Chunk, Health, Problem, Run, RunSpec
-from jobs.backends.openai.refusals import SHUTDOWNS, refused
+from jobs.backends.openai.refusals import refused, shutdowns
 from jobs.rollouts.engine.messages import opening_messages
+from rftstudio.core.errors import UserError
 
 #: Own numbers for events that the provider does not number: they stay the same when asked again.
 CHECKPOINT_SEQUENCE, FINISH_SEQUENCE = 500_000_000, 600_000_000
 ENDED = {"succeeded", "failed", "cancelled", "paused"}
 PAGE = 100
+MOST_RESULTS = 5
 
 
 class OpenAIBackend:
@@ -50,8 +54,7 @@ class OpenAIBackend:
 
     def notices(self, spec: dict[str, Any]) -> list[str]:
         """Dates known for the base model, shown before the launch."""
-        model = str(spec.get("base_model") or "")
-        return [text for prefix, text in SHUTDOWNS.items() if model.startswith(prefix)]
+        return shutdowns(str(spec.get("base_model") or ""), str(spec.get("base_url") or ""))
 
     def submit(self, run: Run, work: RunSpec) -> Run:
         """Create the remote job, find the one an earlier submit made, or resume it when it is paused."""
@@ -111,7 +114,8 @@ class OpenAIBackend:
         return Health(True)
 
     def pause(self, run: Run) -> None:
-        self._ask(run, "pause", unless=ENDED | {"pausing"})
+        """A job that does not train yet has no train step to end; it is asked again once it does."""
+        self._ask(run, "pause", unless=ENDED | {"pausing", "validating_files", "queued"})
 
     def cancel(self, run: Run, *, grace: float) -> bool:
         """True once the provider says so. `grace` has no force here: nobody can kill a hosted job."""
@@ -125,13 +129,23 @@ class OpenAIBackend:
         if not run.external_id:
             return ""
         with refused(), _client(run) as client:
-            status = client.fine_tuning.jobs.retrieve(run.external_id).status
+            status = _status(client.fine_tuning.jobs.retrieve(run.external_id))
             if status in unless:
                 return status
-            return getattr(client.fine_tuning.jobs, verb)(run.external_id).status
+            return _status(getattr(client.fine_tuning.jobs, verb)(run.external_id))
+
+    def results(self, run: Run) -> dict[str, bytes]:
+        if not run.external_id:
+            return {}
+        with refused(), _client(run) as client:
+            ids = client.fine_tuning.jobs.retrieve(run.external_id).result_files or []
+            return {
+                client.files.retrieve(one).filename: _plain(client.files.content(one).read())
+                for one in ids[:MOST_RESULTS]
+            }
 
     def export(self, run: Run, path: str, target: Path) -> Path:
-        raise NotImplementedError("The provider keeps the weights; a checkpoint is served by its name.")
+        raise UserError("The provider keeps the weights.", fix="Serve the checkpoint by its name at the provider.")
 
 
 def _client(run: Run) -> Any:
@@ -146,6 +160,21 @@ def _client(run: Run) -> Any:
         http_client=sync_client(allowed=allowed_hosts()),
         max_retries=2,
     )
+
+
+def _status(remote: Any) -> str:
+    """The job's status; another Studio tells the finer word (pausing, cancelling) beside the wire's."""
+    own = getattr(remote, "studio", None)
+    finer = str(own.get("status") or "") if isinstance(own, dict) else ""
+    return finer if finer in {"pausing", "cancelling"} else remote.status
+
+
+def _plain(content: bytes) -> bytes:
+    """Older result files are text in base64, which holds neither comma nor line break within."""
+    try:
+        return content if b"," in content else base64.b64decode(content, validate=True)
+    except binascii.Error:
+        return content
 
 
 def _tools(spec: dict[str, Any]) -> list[dict[str, Any]]:

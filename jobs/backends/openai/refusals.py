@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from rftstudio.core.errors import UpstreamRefused, UpstreamUnavailable
 
@@ -21,14 +22,30 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "invalid_grader": ("The provider does not accept the grader.", "Its own words name the field; mend it in the grader."),
 }  # fmt: skip
 
-#: Start of a model's name → what its provider has announced.
-SHUTDOWNS: dict[str, str] = {
-    "o4-mini": "The provider shut o4-mini down on 23 October 2026; jobs that start from it are refused.",
-    "ft-o4-mini": "The provider shut o4-mini and what was tuned from it down on 23 October 2026.",
-    "gpt-5-": "The provider shuts gpt-5 (2025-08-07) down on 11 December 2026, and what was tuned from it with it.",
-    "gpt-4.1": "The provider shuts the gpt-4.1 family down on 14 January 2027; tuned versions follow.",
-    "gpt-4o": "The provider shuts the gpt-4o family down on 14 January 2027; tuned versions follow.",
+#: Provider → start of a model's name → what it has announced. Another Studio, or another house, announces for itself.
+SHUTDOWNS: dict[str, dict[str, str]] = {
+    "openai.com": {
+        "o4-mini": "OpenAI shut o4-mini down on 23 October 2026; jobs that start from it are refused.",
+        "ft-o4-mini": "OpenAI shut o4-mini and what was tuned from it down on 23 October 2026.",
+        "gpt-5-": "OpenAI shuts gpt-5 (2025-08-07) down on 11 December 2026, and what was tuned from it with it.",
+        "gpt-4.1": "OpenAI shuts the gpt-4.1 family down on 14 January 2027; tuned versions follow.",
+        "gpt-4o": "OpenAI shuts the gpt-4o family down on 14 January 2027; tuned versions follow.",
+        "": "OpenAI takes no new training jobs from 6 January 2027 on.",
+    },
+    "azure.com": {
+        "o4-mini": "Azure retired the base o4-mini on 16 October 2026. Who trained it before may until 16 April 2027 at least; "
+        "what was tuned is served until 16 October 2027.",
+        "gpt-5": "Azure retires the base gpt-5 (2025-08-07) on 6 February 2027.",
+        "gpt-4.1": "Azure ends training of the gpt-4.1 family on 14 April 2027 at the earliest.",
+    },
 }
+
+
+def shutdowns(model: str, base_url: str) -> list[str]:
+    """Dates known for a base model where it is trained. Without an address that is OpenAI."""
+    host = urlsplit(base_url).hostname or "api.openai.com"
+    told = next((found for name, found in SHUTDOWNS.items() if host == name or host.endswith(f".{name}")), {})
+    return [text for prefix, text in told.items() if model.startswith(prefix)]
 
 
 @contextmanager

@@ -118,6 +118,9 @@ class TrlBackend:
             processes.end(identity, grace=0, group=True)
         return not processes.is_alive(identity)
 
+    def results(self, run: Run) -> dict[str, bytes]:
+        return {}
+
     def export(self, run: Run, path: str, target: Path) -> Path:
         """Whole or not at all: copied beside the target, then moved."""
         if is_model(target):

@@ -3,9 +3,11 @@
 One thread does it all, so that a long step neither stops the heart nor makes a cancel wait. Standard library only.
 """
 
+import math
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from jobs.rollouts.policies.lifeline import supervisor_is_gone
 
 POLL_SECONDS = 0.2
 BEAT_SECONDS = 1.0
+#: A cancel that the train step at work has not seen by then (a long update, a grader that does not answer, another
+#: process that is waited for) is carried out by the thread. Less than the web side waits before it kills.
+OBEY_SECONDS = 2.5
 
 
 class Cancelled(Exception):
@@ -21,13 +26,14 @@ class Cancelled(Exception):
 
 
 class Control:
-    """What the run was told. `pause` is obeyed at the end of a train step, `cancel` as soon as it is seen."""
+    """What the run was told. `pause` is obeyed at the end of a train step, `cancel` as soon as it is seen, or without it."""
 
     def __init__(self, run_dir: Path) -> None:
         self.run_dir = run_dir
         self.cancel = threading.Event()
         self.pause = threading.Event()
         self.reason = ""  # why it pauses: control, sigterm, supervisor_gone
+        self.when_overdue: Callable[[], None] = lambda: None  # says the last word and ends the process
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="control", daemon=True)
 
@@ -68,8 +74,13 @@ class Control:
     def _watch(self) -> None:
         beat = self.run_dir / "heartbeat"
         next_beat = 0.0
+        overdue = math.inf
         while not self._end.wait(POLL_SECONDS):
             self._look()
+            if self.cancel.is_set():
+                overdue = min(overdue, time.monotonic() + OBEY_SECONDS)
+            if time.monotonic() >= overdue:
+                self.when_overdue()
             if time.monotonic() >= next_beat:
                 with suppress(OSError):  # a full disk must not stop this thread: it also hears the cancel
                     beat.touch()

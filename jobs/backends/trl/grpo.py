@@ -101,7 +101,8 @@ class Run:
             if name in logs:
                 metrics[name] = finite(logs[name])
         self.metrics = metrics
-        self._write(step, whole)
+        with self.journal.lock:
+            self._write(step, whole)
         is_blind = bool(self.scored) and metrics["train_mean_reward"] is None
         self.blind_steps = self.blind_steps + 1 if is_blind else 0
         self.scored, self.validated, self.seconds = [], None, {}

@@ -5,6 +5,7 @@ A crash may leave half a line; opening the journal anew cuts it off before anyth
 
 import json
 import os
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -74,6 +75,8 @@ class Journal:
         self.history = history_read(path)
         self.seq = self.history.last_seq
         self.is_mute = is_mute
+        self.is_closed = False  # the last word is said
+        self.lock = threading.RLock()  # held for a block that must stand whole, such as a train step's
         if not is_mute:
             self._file = path.open("ab")
             self._cut_half_line(path)
@@ -92,13 +95,14 @@ class Journal:
 
     def write(self, type: str, **fields: Any) -> None:
         """Append one event; it reaches the system, though not yet the disk, before this returns."""
-        self.seq += 1
-        event = {"seq": self.seq, "at": time.time(), "type": type, **fields}
-        text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        if not self.is_mute:
-            self._file.write(text.encode("utf-8", "replace") + b"\n")
-            self._file.flush()
-        self.history.read(event)
+        with self.lock:
+            self.seq += 1
+            event = {"seq": self.seq, "at": time.time(), "type": type, **fields}
+            text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+            if not self.is_mute:
+                self._file.write(text.encode("utf-8", "replace") + b"\n")
+                self._file.flush()
+            self.history.read(event)
 
     def log(self, level: str, message: str) -> None:
         self.write("log", level=level, message=message)

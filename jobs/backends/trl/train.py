@@ -59,9 +59,21 @@ def main(run_dir: Path) -> int:
     history = journal.history
     if history.finished and history.finished["status"] in {"succeeded", "cancelled"}:
         return 0
-    control = Control(run_dir)
+    control, began = Control(run_dir), time.time()
+
+    def leave() -> None:
+        """The train step at work does not see the cancel: tell what is kept, and end it with the process."""
+        journal.lock.acquire()  # until the end: nothing may follow the last word
+        if not journal.is_closed:
+            journal.log(
+                "info", "Cancelled. Complete train steps and checkpoints are kept; the train step at work was cut."
+            )
+            seconds = history.seconds + time.time() - began
+            finish(run_dir, journal, {"status": "cancelled", "error": None}, seconds=seconds)
+        os._exit(0)
+
+    control.when_overdue = leave
     control.start()
-    began = time.time()
     closing: dict[str, Any] = {"status": "failed", "error": None}
     try:
         closing = attempt(run_dir, journal, control)
@@ -76,7 +88,8 @@ def main(run_dir: Path) -> int:
         traceback.print_exc()
         closing["error"] = {"code": "trainer_error", "message": f"{type(exc).__name__}: {exc}", "param": None}
     finally:
-        finish(run_dir, journal, closing, seconds=history.seconds + time.time() - began)
+        with journal.lock:
+            finish(run_dir, journal, closing, seconds=history.seconds + time.time() - began)
         control.stop()
     return 1 if closing["status"] == "failed" else 0
 
@@ -133,6 +146,7 @@ def finish(run_dir: Path, journal: Journal, closing: dict[str, Any], *, seconds:
         seconds=seconds,
         best_step=best.step if best else None,
     )
+    journal.is_closed = True
     journal.flush()
 
 

@@ -41,6 +41,18 @@ FALLBACK_TEMPLATE = {
 UNREADABLE_CALL = "unreadable_call"
 
 
+PROMPTS_KEPT, SUFFIXES_KEPT = 256, 10_000
+
+
+def remembered(store: dict[str, list[int]], key: str, most: int, make: Callable[[], list[int]]) -> list[int]:
+    """What was made for this key, a copy of its own. The store is emptied when it is full."""
+    if key not in store:
+        if len(store) >= most:
+            store.clear()
+        store[key] = make()
+    return list(store[key])
+
+
 class HfChat:
     """A model with its tokenizer."""
 
@@ -53,6 +65,8 @@ class HfChat:
         self.eos_ids = {token for token in (*declared, tokenizer.eos_token_id) if token is not None}
         self.reader = ReplyReader(tokenizer)
         self._suffixes: dict[str, list[int]] = {}
+        self._prompts: dict[str, list[int]] = {}
+        self._openings: dict[str, list[int]] = {}
         self._keeps_argument_text = self._try_argument_text()
 
     def _try_argument_text(self) -> bool:
@@ -72,8 +86,12 @@ class HfChat:
         return int(getattr(self.model.config.get_text_config(), "max_position_embeddings", 0) or 1_000_000)
 
     def prompt_ids(self, messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> list[int]:
-        """The conversation as tokens, up to where the assistant begins to write."""
-        return self._render(messages, tools, add_generation_prompt=True)
+        """The conversation as tokens, up to where the assistant begins to write. The tries of one item begin alike, so
+        what was rendered last is remembered."""
+        key = json.dumps([messages, tools], default=str)
+        return remembered(
+            self._prompts, key, PROMPTS_KEPT, lambda: self._render(messages, tools, add_generation_prompt=True)
+        )
 
     def reply_ids(self, messages: list[dict[str, Any]], turn: dict[str, Any], tools: list[dict[str, Any]]) -> list[int]:
         """The tokens by which the policy would write this turn, its closing token included. ValueError where the template
@@ -93,11 +111,7 @@ class HfChat:
         """What follows the policy's own closing token when `messages` (tool results) are appended: the rest of its
         turn, the results, the opening of its next turn. Found by rendering a small conversation with and without."""
         key = json.dumps(messages, sort_keys=True, default=str)
-        if key not in self._suffixes:
-            if len(self._suffixes) > 10_000:
-                self._suffixes.clear()
-            self._suffixes[key] = self._render_continuation(messages)
-        return list(self._suffixes[key])
+        return remembered(self._suffixes, key, SUFFIXES_KEPT, lambda: self._render_continuation(messages))
 
     def _render_continuation(self, messages: list[dict[str, Any]]) -> list[int]:
         names = [message.get("name") or "tool" for message in messages if message.get("role") == "tool"] or ["tool"]
@@ -106,7 +120,10 @@ class HfChat:
             for n, name in enumerate(names)
         ]
         opening = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": calls}]
-        before = self._render(opening, [], add_generation_prompt=False)
+        before = remembered(
+            self._openings, json.dumps(names), PROMPTS_KEPT,
+            lambda: self._render(opening, [], add_generation_prompt=False),
+        )  # fmt: skip
         after = self._render(opening + messages, [], add_generation_prompt=True)
         if after[: len(before)] != before:
             raise ValueError(

@@ -13,7 +13,7 @@ from jobs.backends.registry import BACKENDS
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.selectors import evaluation_get
 from jobs.models import Checkpoint, Job, TrainStep
-from jobs.states import WORDS
+from jobs.words import next_of, words_of
 from rftstudio.api.rest import pages
 from rftstudio.api.rest.agents import ModelWire
 from rftstudio.api.rest.describe import describe
@@ -64,7 +64,7 @@ class JobWhole(JobWire):
     }  # fmt: skip
 
     def get_words(self, job: Job) -> dict[str, str]:
-        return asdict(WORDS[job.status])
+        return asdict(words_of(job)) | {"next": next_of(job).text}
 
     def get_state(self, job: Job) -> dict[str, Any]:
         found = asdict(selectors.job_state(job))
@@ -238,8 +238,9 @@ class JobTrainSteps(OfJob):
 class JobFigures(OfJob):
     @describe("job_figures", "Read curves and alarms", answers=FiguresWire)
     def get(self, request: Request, public_id: str) -> Response:
-        steps = selectors.step_figures(self.job(), with_intervals=True)
-        alarms = [asdict(alarm) for alarm in selectors.job_alarms(steps)]
+        job = self.job()
+        steps = selectors.step_figures(job, with_intervals=True)
+        alarms = [asdict(alarm) for alarm in selectors.job_alarms(job, steps)]
         return Response({"steps": [asdict(step) for step in steps], "alarms": alarms})
 
 

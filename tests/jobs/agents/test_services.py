@@ -130,6 +130,28 @@ def test_published_versions_are_numbered_and_frozen(member):
     assert selectors.toolspecs(first)[0].headers == {"X-Key": "CANARY-2"}
 
 
+def test_headers_go_only_to_the_server_they_were_entered_for(member):
+    agent, model = agent_create(actor=member, name="Desk"), ModelEndpointFactory(team=member.team)
+    tool = tool_create(actor=member, **HTTP, headers={"X-Key": "of the first server"})
+    old = agent_version_publish(actor=member, agent=agent, system_prompt="a", model=model, tools=[tool])
+    moved = {"server_url": "https://elsewhere.example.com/look"}
+    tool = tool_update(actor=member, tool=tool, config=moved, headers={"X-Key": "of the second"})
+    new = agent_version_publish(actor=member, agent=agent, system_prompt="a", model=model, tools=[tool])
+    assert selectors.toolspecs(old)[0].headers == {"X-Key": "of the first server"}
+    assert selectors.toolspecs(new)[0].headers == {"X-Key": "of the second"}
+
+
+def test_version_that_came_with_headers_keeps_them(member):
+    agent, model = agent_create(actor=member, name="Desk"), ModelEndpointFactory(team=member.team)
+    tool = tool_create(actor=member, **HTTP, headers={"X-Key": "the page's"})
+    version = agent_version_publish(
+        actor=member, agent=agent, system_prompt="", model=model, tools=[tool], headers={tool.name: {"X-Key": "CANARY"}}
+    )
+    tool_update(actor=member, tool=tool, headers={"X-Key": "rotated"})
+    assert selectors.toolspecs(version)[0].headers == {"X-Key": "CANARY"}
+    assert "CANARY" not in str(list(AgentVersion.objects.values()))
+
+
 def test_publish_keeps_the_order_of_tools(member):
     agent, model = AgentFactory(team=member.team), ModelEndpointFactory(team=member.team)
     tools = [ToolFactory(team=member.team, name=name) for name in ("zeta", "alpha", "mid")]

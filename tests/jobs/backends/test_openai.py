@@ -2,7 +2,9 @@
 
 import pytest
 
+from jobs import supervision
 from jobs.attribution.models import RolloutCredit
+from jobs.backends.openai.refusals import shutdowns
 from jobs.models import Checkpoint, Job
 from jobs.rollouts.models import Gateway, Rollout
 from jobs.services import batch_credit, checkpoint_publish, job_cancel, job_launch, job_pause, job_resume, jobs_sync
@@ -14,6 +16,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CALC = {"name": "calc", "description": "Multiply.", "transport": "builtin", "config": {"builtin": "calculator"},
         "parameters": {"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
                        "required": ["a", "b"]}}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def asked_at_every_look(monkeypatch):
+    monkeypatch.setattr(supervision, "HOSTED_LOOK_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -55,11 +62,33 @@ def test_hosted_job_comes_home_with_metrics_checkpoints_and_story(launch, servic
     assert step.metrics["a_key_of_tomorrow"] == {"kept": True}, "unknown keys are kept"
     assert step.validation_reward == pytest.approx(0.5)
     assert set(Checkpoint.objects.values_list("step_number", flat=True)) == {1, 2}
-    assert job.events.filter(message__contains="11 December 2026").exists(), "a known end of the base model is told"
+    assert not job.events.filter(message__contains="2026").exists(), (
+        "this provider is not OpenAI: its dates are not known"
+    )
     assert job.events.filter(message="Fine-tuning job started").count() == 1
     model = checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
     assert (model.kind, model.model) == ("openai", "ft:gpt-5-2025-08-07:org:x:1:ckpt-step-2")
     assert model == checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
+
+
+def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, service, member, client_of, stranger):
+    from django.urls import reverse
+
+    service.is_late = True
+    job = look(launch(), service, until="succeeded")
+    assert "files" not in job.result
+    service.write_results(job.external_id)
+    for _ in range(2):
+        jobs_sync()
+    job.refresh_from_db()
+    (file_id,) = job.result["files"]
+    assert job.events.filter(message__contains="step_metrics.csv").count() == 1
+    address = reverse("jobs:job-result", args=[member.team.slug, job.public_id, file_id])
+    client = client_of(member)
+    assert address in client.get(reverse("jobs:job-detail", args=[member.team.slug, job.public_id])).content.decode()
+    lines = b"".join(client.get(address).streaming_content).decode().splitlines()
+    assert lines == ["step,train_mean_reward,full_valid_mean_reward", "1,,0.4", "2,,0.5"]
+    assert client_of(stranger).get(address).status_code == 404
 
 
 def test_hosted_job_sends_files_and_method_in_the_wire_shape(launch, service, baseline):
@@ -99,14 +128,34 @@ def test_hosted_supervised_job_sends_demonstrations_and_calls_nobody_back(member
     assert not Gateway.objects.exists()
 
 
-def test_known_end_of_a_base_model_is_told_before_the_launch(client_of, member, baseline):
+def test_known_ends_of_a_base_model_are_told_before_the_launch(client_of, member, baseline):
     from django.urls import reverse
 
+    model = baseline.model
+    model.base_url = "https://api.openai.com/v1"
+    model.save()
     page = client_of(member).get(
         reverse("jobs:job-estimate", args=[member.team.slug])
         + f"?baseline={baseline.public_id}&backend=openai&seed=0&n_epochs=1"
     )
     assert "11 December 2026" in page.content.decode()
+    assert "6 January 2027" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    "model, base_url, words",
+    [
+        ("o4-mini-2025-04-16", "", "23 October 2026"),
+        ("o4-mini-2025-04-16", "https://mine.openai.azure.com/openai/v1/", "16 October 2026"),
+        ("gpt-5-2025-08-07", "https://mine.openai.azure.com/openai/v1/", "6 February 2027"),
+        ("o4-mini", "https://studio.example.com/v1", ""),
+        ("o4-mini", "https://notopenai.com/v1", ""),
+    ],
+)
+def test_dates_are_those_of_the_house_that_trains(model, base_url, words):
+    told = " ".join(shutdowns(model, base_url))
+    assert words in told
+    assert bool(told) == bool(words)
 
 
 def test_hosted_job_whose_service_calls_the_gateway_shows_rollouts_with_credit(
@@ -149,6 +198,18 @@ def test_hosted_job_with_a_wrong_key_fails_with_the_fix(launch, service, baselin
     job = look(launch(), service, until="failed")
     assert job.error["code"] == "invalid_api_key"
     assert "sk-wrong" not in str(job.error)
+
+
+def test_hosted_job_at_work_is_not_asked_about_at_every_look(launch, service, member, monkeypatch):
+    job = look(launch(), service, until="running")
+    monkeypatch.setattr(supervision, "HOSTED_LOOK_SECONDS", 3600.0)
+    asked = len(service.requests)
+    jobs_sync()
+    assert len(service.requests) == asked
+    job_cancel(actor=member, job=job)
+    jobs_sync()
+    job.refresh_from_db()
+    assert job.status == "cancelled", "a wish waits for nothing"
 
 
 def test_hosted_job_outlives_an_outage_of_its_provider(launch, service):
