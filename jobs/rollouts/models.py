@@ -133,6 +133,11 @@ class Rollout(models.Model):
             ),
             models.Index(fields=["batch", "status"]),
             models.Index(fields=["team", "reward", "id"]),
+            models.Index(fields=["team", "stop_reason", "-id"], name="rollout_stop"),
+            # Errors are rare and asked for often; filters.py asks in the same words.
+            models.Index(
+                fields=["team", "-id"], condition=Q(n_tool_errors__gt=0) | ~Q(error=""), name="rollout_with_error"
+            ),
         ]
 
 
