@@ -29,7 +29,7 @@ def test_rollout_detail_says_which_step_decided(client_of, member, group):
     text = show(client_of(member), group[3])
     words = re.search(r'class="walk-verdict"[^>]*>(.*?)</p>', text, re.S).group(1)
     assert "Step 2" in words
-    assert "cost most" in words
+    assert "mattered most: it took" in words
     assert "They part here" in text
     assert 'class="fall"' in text
     assert text.count('id="step-') == 4
