@@ -5,7 +5,7 @@ from typing import Any
 
 from jobs.attribution.methods import information_gain
 from jobs.attribution.models import RolloutCredit
-from rftstudio.core.show import show_percent, show_reward, show_signed
+from rftstudio.core.show import show_reward, show_signed
 
 
 def is_clear(low: float | None, high: float | None) -> bool:

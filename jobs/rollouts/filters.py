@@ -19,7 +19,7 @@ OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
 NEAR, NEAR_MATCHES = 4000, 400
 
 #: As the index rollout_with_error has it, without parameters: with them SQLite would not see that it fits.
-_WITH_ERROR = RawSQL("n_tool_errors > 0 OR NOT (error = '')", [], BooleanField())  # noqa: S611
+_WITH_ERROR = RawSQL("n_tool_errors > 0 OR NOT (error = '')", [], BooleanField())
 
 Range = tuple[float | None, float | None]
 
