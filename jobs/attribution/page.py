@@ -275,11 +275,13 @@ def build_walk(
 def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: RolloutCredit, method: str) -> None:
     reward = float(reading.rollout.reward or 0.0)
     complete = credit.is_complete
-    values = [credit.baseline]
+    # A gain is a chance, not a part of the reward: its bars begin at nothing.
+    origin = 0.0 if method == information_gain.KEY else credit.baseline
+    values = [origin]
     for share in credit.credits:
-        values.append(values[-1] + share if complete else credit.baseline)
-    reach = values if complete else [credit.baseline + share for share in credit.credits]
-    axis = waterfall.axis_for(reading.low, reading.high, [*reach, reward, credit.baseline], credit.baseline)
+        values.append(values[-1] + share if complete else origin)
+    reach = values if complete else [origin + share for share in credit.credits]
+    axis = waterfall.axis_for(reading.low, reading.high, [*reach, reward, origin], origin)
     clear = [is_clear(low, high) for low, high in zip(credit.low, credit.high, strict=True)]
     for row in rows:
         index = row.view.index
@@ -292,7 +294,7 @@ def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: Rollo
     walk.baseline = credit.baseline
     walk.axis_labels = waterfall.grid_symbol(axis) + waterfall.axis_labels(axis)
     walk.start_drawing = waterfall.start_row(axis) if complete else waterfall.grid_row()
-    walk.end_drawing = waterfall.end_row(axis, reward)
+    walk.end_drawing = waterfall.grid_row() if method == information_gain.KEY else waterfall.end_row(axis, reward)
     gap = reward - values[-1]
     if complete and abs(gap) > 1e-6:
         walk.gap, walk.gap_drawing = gap, waterfall.gap_row(axis, values[-1], reward)
