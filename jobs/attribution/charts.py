@@ -6,11 +6,15 @@ from rftstudio.core.charts import DASHES, SERIES, figure, hline, merge_layout, t
 
 #: Lines drawn; the rest is in the table.
 MOST_LINES = 5
+#: Drawn from this part of the train steps of the most frequent one.
+FEWEST = 10
 
 
 def credit_over_time(over_time: dict[str, list[tuple[int, float]]]) -> dict[str, Any] | None:
     """Mean credit of each tool's steps over train steps; None when there is one train step or none."""
     lines = sorted(over_time.items(), key=lambda entry: -len(entry[1]))[:MOST_LINES]
+    # A name met once or twice would only stretch the axis.
+    lines = [(name, points) for name, points in lines if len(points) * FEWEST >= len(lines[0][1])]
     if not lines or len({step for _, points in lines for step, _ in points}) < 2:
         return None
     data = [

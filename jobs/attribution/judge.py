@@ -15,7 +15,8 @@ from graders.services import clients_for
 from jobs.agents.models import ModelEndpoint
 from jobs.agents.selectors import model_subject
 from jobs.attribution.judging import SCHEMA, Calibration, NoMarks, Told, calibrated, credits_of, messages, read_marks
-from jobs.attribution.models import RolloutCredit, StepMark
+from jobs.attribution.models import RolloutCredit
+from jobs.attribution.selectors import marks_on
 from jobs.attribution.services import group_digest
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import Siblings, prompt_of
@@ -187,13 +188,12 @@ def judge_settle(*, rollout: Rollout, siblings: Siblings) -> RolloutCredit | Non
 def calibration_of(team: Team, model: str) -> Calibration:
     """The judge beside the team's experts, over every step that both have marked."""
     judged = RolloutCredit.objects.filter(rollout__team=team, method=METHOD, detail__model=model)
-    marks = {row: detail["marks"] for row, detail in judged.values_list("rollout_id", "detail") if detail.get("marks")}
+    rows = [row for row in judged.select_related("rollout") if row.detail.get("marks")]
+    marks = {row.rollout_id: row.detail["marks"] for row in rows}
     experts: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for rollout, index, mark in StepMark.objects.filter(rollout_id__in=marks).values_list(
-        "rollout_id", "step_index", "mark"
-    ):
-        if index < len(marks[rollout]):
-            experts[rollout, index].append(mark)
+    for found in marks_on([row.rollout for row in rows]):
+        if found.step_index < len(marks[found.rollout_id]):
+            experts[found.rollout_id, found.step_index].append(found.mark)
     return calibrated([(marks[rollout][index], sum(of) / len(of)) for (rollout, index), of in experts.items()])
 
 

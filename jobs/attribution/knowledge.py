@@ -14,6 +14,7 @@ from jobs.agents.models import ModelEndpoint
 from jobs.agents.selectors import model_subject
 from jobs.attribution.methods.information_gain import KEY
 from jobs.attribution.models import RolloutCredit
+from jobs.attribution.policies import why_gone
 from jobs.rollouts.engine.messages import opening_messages, told_messages
 from jobs.rollouts.models import Rollout, Step
 from jobs.rollouts.selectors import stored_trajectory
@@ -47,6 +48,8 @@ def why_not(rollout: Rollout, graded_siblings: int) -> str:
     batch = rollout.batch
     if batch.model is None or batch.agent_version is None or batch.model.kind != ModelEndpoint.Kind.LOCAL:
         return "Its policy is not served by Studio, so its log-probabilities are unknown. An import can bring them."
+    if gone := why_gone(batch):
+        return gone
     if not reference_of(rollout):
         return f"Its item has no reference answer as text ({', '.join(REFERENCES)})."
     if rollout.reward is None or not graded_siblings:

@@ -6,11 +6,14 @@ from typing import Any
 
 from jobs.attribution import judge, knowledge, rerun
 from jobs.attribution.models import RolloutCredit
+from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import Reading
 from rftstudio.core.money import show_usd
 from rftstudio.teams.permissions import Permission, can
 from rftstudio.teams.views_helpers import TeamRequest
 
+#: Methods whose credit is ordered, and takes a while.
+ORDERED = (rerun.METHOD, judge.METHOD, knowledge.KEY)
 _ASK = "an engineer can start it"
 
 
@@ -25,6 +28,15 @@ def credit_orders(
         judge.METHOD: _judge(request, reading, graded, may, credits.get(judge.METHOD)),
         knowledge.KEY: _knowledge(reading, graded, may, knowledge.KEY in credits),
     }
+
+
+def is_running(method: str, rollout: Rollout, row: RolloutCredit | None) -> bool:
+    """Whether a worker is at what was ordered for this method, so that the page looks again."""
+    if method == knowledge.KEY:
+        return knowledge.is_running(rollout)
+    if method == judge.METHOD:
+        return row is not None and not {"marks", "error"} & row.detail.keys()
+    return method == rerun.METHOD and rerun.rerun_state(rollout).is_running
 
 
 def _rerun(reading: Reading, graded: int, may: bool) -> dict[str, Any]:
@@ -49,7 +61,7 @@ def _rerun(reading: Reading, graded: int, may: bool) -> dict[str, Any]:
 def _judge(request: TeamRequest, reading: Reading, graded: int, may: bool, row: RolloutCredit | None) -> dict[str, Any]:
     if reason := judge.why_not(reading.rollout, graded):
         return {"note": reason}
-    if row is not None and not {"marks", "error"} & row.detail.keys():
+    if row is not None and is_running(judge.METHOD, reading.rollout, row):
         return {"note": f"{row.detail['model']} is reading", "is_running": True}
     note = row.detail.get("error", f"by {row.detail['model']}") if row is not None else "needs a judge: ask one above"
     if not may:
@@ -66,7 +78,7 @@ def _knowledge(reading: Reading, graded: int, may: bool, is_there: bool) -> dict
         return {"note": ""}
     if reason := knowledge.why_not(reading.rollout, graded):
         return {"note": reason}
-    if knowledge.is_running(reading.rollout):
+    if is_running(knowledge.KEY, reading.rollout, None):
         return {"note": "the policy is being read", "is_running": True}
     note = reading.rollout.extra.get(knowledge.ERROR, "")
     return {"note": note or "ask the policy above", "can_read": True} if may else {"note": note or _ASK}

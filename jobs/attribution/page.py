@@ -3,19 +3,19 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from jobs.attribution import waterfall
 from jobs.attribution.catalogue import ALL, LIVE
 from jobs.attribution.convert import stored_step
+from jobs.attribution.methods import information_gain
 from jobs.attribution.methods.base import action_key
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.reliability import Reliability, reliability_of
+from jobs.attribution.words import because, bound, is_clear, verdict
 from jobs.rollouts.alignment import Beside, align, common_start
 from jobs.rollouts.models import Rollout, Step
 from jobs.rollouts.reading import WINDOW, Reading, StepView, step_views
 from jobs.rollouts.sentences import Sentence
-from rftstudio.core.show import show_reward, show_signed
 
 DEFAULT = "prefix_value"
 #: Graded rollouts in the batch from which the learning method is shown first.
@@ -86,6 +86,7 @@ class StepRow:
     high: float | None = None
     support: int = 0
     is_clear: bool = False
+    is_exact: bool = False  # read off, not estimated: there is no interval to have
     is_selected: bool = False
     mark: int | None = None
     side: Side | None = None
@@ -96,13 +97,20 @@ class StepRow:
         return self.view.number
 
     @property
+    def interval(self) -> str:
+        """What the number rests on: its interval, or why there is none."""
+        if self.low is None or self.high is None:
+            return "no interval" if self.is_exact else "no support"
+        return f"{bound(self.low)} to {bound(self.high)}"
+
+    @property
     def label(self) -> str:
         """The row in words: "Step 4, read a ruling, credit plus 0.24, between 0.15 and 0.33, clear"."""
         words = [f"Step {self.number}", self.view.sentence.title.lower()]
         if self.credit is not None:
             words.append(f"credit {'minus' if self.credit < 0 else 'plus'} {abs(self.credit):.2f}")
             if self.low is None:
-                words.append("without support in the group")
+                words.append("read off the policy" if self.is_exact else "without support in the group")
             else:
                 words.append(f"between {self.low:.2f} and {self.high:.2f}".replace("-", "minus "))
                 words.append("clear" if self.is_clear else "could be zero")
@@ -267,16 +275,18 @@ def build_walk(
 def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: RolloutCredit, method: str) -> None:
     reward = float(reading.rollout.reward or 0.0)
     complete = credit.is_complete
-    values = [credit.baseline]
+    # A gain is a chance, not a part of the reward: its bars begin at nothing.
+    origin = 0.0 if method == information_gain.KEY else credit.baseline
+    values = [origin]
     for share in credit.credits:
-        values.append(values[-1] + share if complete else credit.baseline)
-    reach = values if complete else [credit.baseline + share for share in credit.credits]
-    axis = waterfall.axis_for(reading.low, reading.high, [*reach, reward, credit.baseline], credit.baseline)
+        values.append(values[-1] + share if complete else origin)
+    reach = values if complete else [origin + share for share in credit.credits]
+    axis = waterfall.axis_for(reading.low, reading.high, [*reach, reward, origin], origin)
     clear = [is_clear(low, high) for low, high in zip(credit.low, credit.high, strict=True)]
     for row in rows:
         index = row.view.index
         row.credit, row.low, row.high = credit.credits[index], credit.low[index], credit.high[index]
-        row.support, row.is_clear = credit.support[index], clear[index]
+        row.support, row.is_clear, row.is_exact = credit.support[index], clear[index], method == information_gain.KEY
         row.drawing = waterfall.step_row(
             axis, start=values[index], end=values[index] + row.credit, low=row.low, high=row.high,
             is_clear=row.is_clear, is_running=complete,
@@ -284,39 +294,13 @@ def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: Rollo
     walk.baseline = credit.baseline
     walk.axis_labels = waterfall.grid_symbol(axis) + waterfall.axis_labels(axis)
     walk.start_drawing = waterfall.start_row(axis) if complete else waterfall.grid_row()
-    walk.end_drawing = waterfall.end_row(axis, reward)
+    walk.end_drawing = waterfall.grid_row() if method == information_gain.KEY else waterfall.end_row(axis, reward)
     gap = reward - values[-1]
     if complete and abs(gap) > 1e-6:
         walk.gap, walk.gap_drawing = gap, waterfall.gap_row(axis, values[-1], reward)
     if walk.total > WINDOW:
         walk.overview = waterfall.overview(credit.credits, clear, [False] * len(credit.credits))
     walk.verdict, walk.verdict_step = verdict(credit, clear, method)
-
-
-def is_clear(low: float | None, high: float | None) -> bool:
-    """Whether an interval excludes zero."""
-    return low is not None and high is not None and (low > 0 or high < 0)
-
-
-def verdict(credit: RolloutCredit, clear: Sequence[bool], method: str) -> tuple[str, int | None]:
-    """Which step decided, in words after the step's own, and its number. Honest when no step is clear."""
-    if method == "uniform":
-        return "This method gives every step its part of the same advantage; it does not say which one decided.", None
-    if not credit.credits or max(abs(share) for share in credit.credits) < 1e-9:
-        return "All rewards of the group are equal, so there is no difference to share.", None
-    largest = max(range(len(credit.credits)), key=lambda index: abs(credit.credits[index]))
-    sure = [index for index in range(len(credit.credits)) if clear[index]]
-    best = max(sure, key=lambda index: abs(credit.credits[index])) if sure else largest
-    share = credit.credits[best]
-    did = "helped most" if share > 0 else "cost most"
-    if not sure:
-        return f"{did}, {show_signed(share)}, but no single step is clear: each could be zero.", best + 1
-    low, high = credit.low[best], credit.high[best]
-    sentence = f"{did}: {show_signed(share)}, between {show_signed(low)} and {show_signed(high)}, clear."
-    return (
-        f"{sentence} {'No other step is.' if len(sure) == 1 else f'{len(sure)} of {len(clear)} steps are clear.'}",
-        best + 1,
-    )
 
 
 def _folded(rows: list[StepRow], total: int, span: float) -> list[StepRow | Fold]:
@@ -378,7 +362,6 @@ def why_this_much(
         r.reward for r in reading.siblings.graded if mine[index] not in keys.get(r.pk, ()) and r.reward is not None
     ]
     credit = credits.get(method)
-    detail = _detail(credit, index)
     others = [
         (ALL[key].name, other.credits[index])
         for key, other in credits.items()
@@ -386,46 +369,10 @@ def why_this_much(
     ]
     axis = waterfall.axis_for(reading.low, reading.high, [], 0.0)
     return Why(
-        sentence=_because(method, detail, credit, index),
+        sentence=because(method, credit, index),
         did=did,
         did_not=did_not,
         others=others,
         did_drawing=waterfall.dot_line(did, axis),
         did_not_drawing=waterfall.dot_line(did_not, axis),
     )
-
-
-def _detail(credit: RolloutCredit | None, index: int) -> dict[str, Any]:
-    steps = credit.detail.get("steps", []) if credit else []
-    return steps[index] if index < len(steps) else {}
-
-
-def _because(method: str, detail: Mapping[str, Any], credit: RolloutCredit | None, index: int) -> str:
-    if note := detail.get("note"):
-        return f"{str(note).capitalize()}, so the reward is shared evenly and nothing is claimed."
-    if "why" in detail:
-        words = {1: "helps", 0: "makes no difference", -1: "harms"}[detail["mark"]]
-        return (
-            f"The judge says that it {words}: “{detail['why']}”"
-            if detail["why"]
-            else f"The judge says that it {words}."
-        )
-    if method == "uniform":
-        return "Its part of the policy's tokens, times the advantage."
-    if method == "returns_to_go":
-        return f"{show_reward(detail.get('to_go'))} came after it; the others had {show_reward(detail.get('level'))}."
-    if "before" not in detail:
-        return ""
-    before, after = show_reward(detail["before"]), show_reward(detail["after"])
-    if method == "information_gain":
-        return f"The policy gave the reference answer a chance of {before} before this step and {after} after it, per token."
-    if method == "rerun":
-        count = credit.support[index] if credit is not None else 0
-        return f"Mean reward from before this step {before}, from after it {after}, over {count} continuations."
-    if method == "prefix_value":
-        return f"Guess before {before}, after {after}."
-    company = detail.get("company", 0)
-    if credit is not None and credit.low[index] is None:
-        return "No sibling stood here or took this step, so the group cannot tell."
-    shared = f"{company} sibling{'' if company == 1 else 's'} took it too" if company else "No sibling took it"
-    return f"{shared}; what the group says about this path moved from {before} to {after}."

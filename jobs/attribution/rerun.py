@@ -19,6 +19,7 @@ from django.utils import timezone
 from jobs.agents.models import ModelEndpoint
 from jobs.attribution.methods.base import Z90, closed
 from jobs.attribution.models import RolloutCredit
+from jobs.attribution.policies import why_gone
 from jobs.attribution.services import group_digest
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.services import batch_cancel, batch_create
@@ -73,6 +74,8 @@ def why_not(rollout: Rollout, graded_siblings: int) -> str:
     batch = rollout.batch
     if batch.agent_version is None or batch.model is None:
         return "Studio did not run this rollout, so it has no policy to go on with."
+    if gone := why_gone(batch):
+        return gone
     if batch.grader_version is None:
         return "Its batch has no grader to score the continuations."
     if rollout.item is None:

@@ -16,6 +16,8 @@ from rftstudio.teams.models import Team
 MOST = 3000
 #: Arguments are read from the steps of so many of them; shown are these many, each used at least so often.
 MOST_READ, MOST_ARGUMENTS, LEAST_CALLS, LONGEST_NAME = 1000, 12, 2, 120
+#: So many tools in fewer than five rollouts each are one row.
+LEAST_SELDOM = 3
 #: Places from here on are one row.
 LAST_PLACE = 12
 
@@ -32,6 +34,7 @@ class Line:
     high: float | None = None
     clear_plus: int = 0
     clear_minus: int = 0
+    is_joined: bool = False  # of several names
 
     @property
     def is_clear(self) -> bool:
@@ -80,7 +83,7 @@ def credit_summary(*, team: Team, source: str, method: str) -> Summary:
             places[place].append((rollout, credit, sign))
             if batches[batch] is not None:
                 times[name, batches[batch]].append(credit)
-    summary.by_tool = sorted((line(name, rows) for name, rows in tools.items()), key=lambda one: -one.steps)
+    summary.by_tool = _by_tool(tools)
     summary.by_argument = _by_argument(found, _tool_words(batches))
     summary.by_place = [line(name, rows) for name, rows in places.items()]
     summary.by_place.sort(key=lambda one: int(one.name.split()[0]))
@@ -89,6 +92,17 @@ def credit_summary(*, team: Team, source: str, method: str) -> Summary:
     summary.agreement = _agreement(found, method)
     summary.marks = _marks(found)
     return summary
+
+
+def _by_tool(tools: dict[str, list[tuple[int, float, int]]]) -> list[Line]:
+    """One line a tool, most steps first. A policy that misspells calls many names once: those share the last line."""
+    lines = sorted((line(name, rows) for name, rows in tools.items()), key=lambda one: -one.steps)
+    seldom = [one.name for one in lines if one.low is None]
+    if len(seldom) < LEAST_SELDOM:
+        return lines
+    joined = line(f"{len(seldom)} names seldom called", [row for name in seldom for row in tools[name]])
+    joined.is_joined = True
+    return [*(one for one in lines if one.low is not None), joined]
 
 
 def _tool_words(batches: Iterable[int]) -> ToolWords:

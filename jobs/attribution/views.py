@@ -14,7 +14,7 @@ from jobs.attribution import charts, judge, knowledge, page, rerun, selectors, s
 from jobs.attribution.catalogue import ALL
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import RolloutCredit, StepMark
-from jobs.attribution.orders import credit_orders
+from jobs.attribution.orders import ORDERED, credit_orders, is_running
 from jobs.attribution.reliability import bench_results, claim_rows, judge_reliability, reliability_of
 from jobs.rollouts import drawings
 from jobs.rollouts.models import Rollout, RolloutBatch
@@ -33,6 +33,11 @@ def rollout_detail(request: TeamRequest, public_id: str) -> HttpResponse:
     reading = rollout_reading(team=request.actor.team, public_id=public_id)
     context = walk_context(request, reading)
     if request.htmx and request.htmx.target == "walk":
+        if "wait" in request.GET and not context["is_ordered"]:  # it is there: tabs and facts are new as well
+            return HttpResponse(headers={"HX-Refresh": "true"})
+        request.GET = request.GET.copy()  # its links do not ask to wait or to compute again
+        for name in ("wait", "compute"):
+            request.GET.pop(name, None)
         return render(request, "attribution/_walk.html", context)
     context |= head_context(request, reading, context["beside"])
     return render(request, "attribution/rollout_detail.html", context)
@@ -74,13 +79,18 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
             row.why.people = [(str(m.user), m.get_mark_display()) for m in marks if m.step_index == row.view.index]
     return {
         "reading": reading, "rollout": rollout, "walk": walk, "method": ALL[method], "why_none": why_none,
-        "is_waiting": is_waiting, "beside": beside, "beside_words": words, "next_beside": following,
+        "is_waiting": is_waiting, "is_ordered": _is_ordered(method, rollout), "beside": beside, "beside_words": words, "next_beside": following,
         "can_label": can(request.actor, Permission.LABEL), "marks": StepMark.Mark,
         "next_from": walk.last + 1 if walk.last < walk.total else None,
         "windows": _windows(walk) if walk.total > WINDOW else [],
         "next_count": min(WINDOW, walk.total - walk.last),
         "previous_from": max(1, walk.first - WINDOW) if walk.first > 1 else None,
     }  # fmt: skip
+
+
+def _is_ordered(method: str, rollout: Rollout) -> bool:
+    """Whether what was ordered for this method is still being made."""
+    return method in ORDERED and is_running(method, rollout, selectors.credits_of(rollout).get(method))
 
 
 def _windows(walk: page.Walk) -> list[dict[str, Any]]:
@@ -232,8 +242,9 @@ def judge_start(request: TeamRequest, public_id: str) -> HttpResponse:
     if model is None:
         raise NotFound("The team has no such model.")
     judge.judge_start(actor=request.actor, rollout=reading.rollout, model=model)
-    messages.success(request, f"{model.name} is reading the steps; reload in a moment.")
-    return redirect_to(request, reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id]))
+    messages.success(request, f"{model.name} is reading the steps. The page shows its marks when it is done.")
+    url = reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id])
+    return redirect_to(request, f"{url}?credit={judge.METHOD}")
 
 
 @team_view
@@ -242,7 +253,7 @@ def knowledge_read(request: TeamRequest, public_id: str) -> HttpResponse:
     """Read off the policy how likely it found the reference answer after each step."""
     reading = rollout_reading(team=request.actor.team, public_id=public_id)
     knowledge.knowledge_ask(actor=request.actor, rollout=reading.rollout)
-    messages.success(request, "The policy is being read; reload in a moment.")
+    messages.success(request, "The policy is being read. The page shows it when that is done.")
     url = reverse("rollouts:rollout-detail", args=[request.actor.team.slug, public_id])
     return redirect_to(request, f"{url}?credit=information_gain")
 

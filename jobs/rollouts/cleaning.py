@@ -8,7 +8,7 @@ def clean(text: str) -> str:
     """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
     if "\x00" in text:
         text = text.replace("\x00", "\ufffd")
-    if text.isascii():
+    if text.isascii():  # known of every text without looking
         return text
     try:
         text.encode()
@@ -32,6 +32,8 @@ def clean_json(value: Any) -> Any:
 
 def finite(value: Any) -> float | None:
     """A number, or None for what is none (NaN, infinity, text, a bool)."""
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None

@@ -23,12 +23,11 @@ def group_line(reading: Reading, url_of: Callable[[Rollout], str], beside: Rollo
     def place(value: float) -> float:
         return _LEFT + (_RIGHT - _LEFT) * (value - low) / ((high - low) or 1.0)
 
-    body = [
-        f'<line class="line-strong" x1="{_LEFT}%" x2="{_RIGHT}%" y1="28" y2="28"/>',
-        f'<text x="{_LEFT}%" y="46" text-anchor="middle">{show_reward(low, 0)}</text>',
-        f'<text x="{_RIGHT}%" y="46" text-anchor="middle">{show_reward(high, 0)}</text>',
-    ]
     baseline, own = reading.siblings.baseline, reading.rollout.reward
+    body = [f'<line class="line-strong" x1="{_LEFT}%" x2="{_RIGHT}%" y1="28" y2="28"/>']
+    for end in (low, high):
+        if baseline is None or abs(place(baseline) - place(end)) > 4:  # else the baseline's own words stand there
+            body.append(f'<text x="{_n(place(end))}%" y="46" text-anchor="middle">{show_reward(end, 0)}</text>')
     if baseline is not None:
         x = place(baseline)
         side = "end" if x > 60 else "start" if x < 20 else "middle"

@@ -25,7 +25,7 @@ RIBBON = 14
 #: Counted exactly up to here; above it "more than".
 COUNT_EXACT = 10_000
 #: A search that leaves few is counted among this many of the newest rollouts.
-COUNT_AMONG = 100_000
+COUNT_AMONG = 25_000
 #: Histograms look at no more than this many of the newest rollouts, and say so.
 SAMPLE = 200_000
 BINS = 16
@@ -149,14 +149,14 @@ def rollout_page(*, team: Team, filters: Filters, after: int | None = None, befo
 
 def group_page(*, team: Team, filters: Filters, after: int | None = None, before: int | None = None) -> Page:
     """Twenty groups with a rollout that the filters leave; their other rollouts come along, marked as outside."""
-    matching = rows(team=team, filters=filters)
 
     def heads_of(**reach: Any) -> QuerySet[Rollout]:
-        newer = matching.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), id__gt=OuterRef("id"))
+        group = Rollout.objects.filter(batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"))
+        newer = rows(team=team, filters=filters, among=group.filter(id__gt=OuterRef("id")))
         return rows(team=team, filters=filters, **reach).filter(~Exists(newer))
 
     heads, next_after, next_before = _keyset(heads_of, GROUPS_PAGE, after, before)
-    return Page(groups=_groups(heads, matching), after=next_after, before=next_before)
+    return Page(groups=_groups(heads, team, filters), after=next_after, before=next_before)
 
 
 def group_get(*, team: Team, filters: Filters, anchor: int) -> Group:
@@ -164,14 +164,16 @@ def group_get(*, team: Team, filters: Filters, anchor: int) -> Group:
     head = Rollout.objects.filter(team=team, id=anchor).select_related("batch").only(*_COLUMNS, "batch").first()
     if head is None:
         raise NotFound("There is nothing at this address.")
-    return _groups([head], rows(team=team, filters=filters))[0]
+    return _groups([head], team, filters)[0]
 
 
-def _groups(heads: list[Rollout], matching: QuerySet[Rollout]) -> list[Group]:
+def _groups(heads: list[Rollout], team: Team, filters: Filters) -> list[Group]:
     """The whole groups of these rollouts, best first; what does not match is marked as outside."""
     members = _members(heads)
     ids = [member.id for group in members.values() for member in group]
-    inside = set(matching.filter(id__in=ids).values_list("id", flat=True))
+    inside = set(
+        rows(team=team, filters=filters, among=Rollout.objects.filter(id__in=ids)).values_list("id", flat=True)
+    )
     groups = []
     for head in heads:
         siblings = members[head.batch_id, head.group_key]
@@ -265,7 +267,7 @@ def counted(*, team: Team, filters: Filters) -> Counted:
     elif not filters.is_empty and not filters.q:
         newest = Rollout.objects.filter(team=team).order_by("-id").values_list("id", flat=True)
         if floor := newest[COUNT_AMONG : COUNT_AMONG + 1].first():
-            found, among = found.filter(id__gt=floor), COUNT_AMONG
+            found, among = rows(team=team, filters=filters, above=floor), COUNT_AMONG
     count = found.order_by()[: COUNT_EXACT + 1].count()
     is_more = count > COUNT_EXACT
     return Counted(min(count, COUNT_EXACT), is_more, None if is_more else among)

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from django.db.models import F, Max, Q, QuerySet, Value
+from django.db.models import BooleanField, F, Max, Q, QuerySet, Value
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Concat, Replace
 
 from jobs.rollouts import search
@@ -16,6 +17,9 @@ from rftstudio.teams.models import Team
 OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
 #: Ids, or matches of a text, that are looked through before all.
 NEAR, NEAR_MATCHES = 4000, 400
+
+#: As the index rollout_with_error has it, without parameters: with them SQLite would not see that it fits.
+_WITH_ERROR = RawSQL("n_tool_errors > 0 OR NOT (error = '')", [], BooleanField())
 
 Range = tuple[float | None, float | None]
 
@@ -141,28 +145,36 @@ def rows(
     filters: Filters,
     leave_out: tuple[str, ...] = (),
     below: int | None = None,
+    above: int | None = None,
     is_near: bool = False,
     is_rare: bool = False,
+    among: QuerySet[Rollout] | None = None,
 ) -> QuerySet[Rollout]:
     """The team's rollouts that the filters leave, in no order. `leave_out` names filters to ignore.
 
     With `is_near` only the newest ones, which are found at once: enough for a page of anything common. `is_rare` finds
-    the same as without, quicker when few are left. `below` is an id that all are older than.
+    the same as without, quicker when few are left. All have ids between `below` and `above`, and are `among` these of the team's.
     """
-    found = Rollout.objects.filter(team=team)
+    use = {name for name in filters.active() if name not in leave_out}
+    # Batches are the team's. Asked for the team as well, SQLite would rather read all the team's rollouts.
+    by_batch = use & {"source", "train_step", "batch"} or (among is None and "item" in use)
+    if among is None:
+        among = Rollout.objects.all() if by_batch else Rollout.objects.filter(team=team)
+    found = among.filter(batch_id__in=_batches(team, filters, use)) if by_batch else among
+    if "item" in use:
+        found = found.filter(group_key=filters.item)
     if below is not None:
         found = found.filter(id__lt=below)
     if is_near and not filters.q:
         top = below or (Rollout.objects.aggregate(top=Max("id"))["top"] or 0) + 1
-        found = found.filter(id__gte=top - NEAR)
-    use = {name for name in filters.active() if name not in leave_out}
-    if use & {"source", "train_step", "batch"}:
-        found = found.filter(batch_id__in=_batches(team, filters, use))
-    if "item" in use:
-        found = found.filter(group_key=filters.item)
+        above = top - NEAR - 1
+    if above is not None:
+        found = found.filter(id__gt=above)
     for name, column in (("reward", "reward"), ("steps", "n_steps"), ("calls", "n_tool_calls")):
         if name in use:
-            found = found.filter(_between(column, getattr(filters, name)))
+            # Among few ids the index of ids is to be read, not that of all rewards.
+            value = F(column) + 0 if above is not None else F(column)
+            found = found.alias(**{f"_{name}": value}).filter(_between(f"_{name}", getattr(filters, name)))
     if "tool" in use:
         path = Concat(Value(">"), Replace(F("tool_path"), Value("+"), Value(">")), Value(">"))
         found = found.alias(_path=path).filter(_path__contains=f">{filters.tool}>")
@@ -177,8 +189,7 @@ def rows(
     if "graded" in use:
         found = found.filter(reward__isnull=not filters.graded)
     if "error" in use:
-        wrong = Q(n_tool_errors__gt=0) | ~Q(error="")
-        found = found.filter(wrong if filters.error else ~wrong)
+        found = found.filter(_WITH_ERROR if filters.error else ~Q(n_tool_errors__gt=0) & Q(error=""))
     if "q" in use:
         found = found.filter(_text(team, filters.q, below, NEAR_MATCHES if is_near else search.MOST))
     return found

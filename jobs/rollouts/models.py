@@ -1,4 +1,8 @@
-"""Rollouts ordered together (batches), single rollouts and their steps."""
+"""Rollouts ordered together (batches), single rollouts and their steps.
+
+A foreign key that begins another index of its table has none of its own (`db_index=False`): the tables of a million
+rollouts would hold each entry twice.
+"""
 
 from django.db import models
 from django.db.models import Q
@@ -78,8 +82,8 @@ class Rollout(models.Model):
         CANCELLED = "cancelled", "cancelled"
 
     public_id = PublicIdField("roll-")
-    team = models.ForeignKey("teams.Team", on_delete=models.CASCADE, related_name="+")
-    batch = models.ForeignKey(RolloutBatch, on_delete=models.CASCADE, related_name="rollouts")
+    team = models.ForeignKey("teams.Team", on_delete=models.CASCADE, related_name="+", db_index=False)
+    batch = models.ForeignKey(RolloutBatch, on_delete=models.CASCADE, related_name="rollouts", db_index=False)
     item = models.ForeignKey(Item, null=True, blank=True, on_delete=models.PROTECT, related_name="rollouts")
     group_key = models.CharField(max_length=200, help_text="The item's key; the rollouts of one group share it.")
     sample_index = models.PositiveIntegerField()
@@ -129,13 +133,18 @@ class Rollout(models.Model):
             ),
             models.Index(fields=["batch", "status"]),
             models.Index(fields=["team", "reward", "id"]),
+            models.Index(fields=["team", "stop_reason", "-id"], name="rollout_stop"),
+            # Errors are rare and asked for often; filters.py asks in the same words.
+            models.Index(
+                fields=["team", "-id"], condition=Q(n_tool_errors__gt=0) | ~Q(error=""), name="rollout_with_error"
+            ),
         ]
 
 
 class Step(models.Model):
     """One turn: a policy message and the tool results it caused."""
 
-    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="steps")
+    rollout = models.ForeignKey(Rollout, on_delete=models.CASCADE, related_name="steps", db_index=False)
     index = models.PositiveIntegerField()
     text = models.TextField(blank=True)
     reasoning = models.TextField(blank=True)
@@ -163,7 +172,7 @@ class Step(models.Model):
 class LargeResult(models.Model):
     """A tool result too long to be read with its step. The step's call keeps its start, its size and its digest."""
 
-    step = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="large_results")
+    step = models.ForeignKey(Step, on_delete=models.CASCADE, related_name="large_results", db_index=False)
     call = models.PositiveIntegerField(help_text="0-based place of the call in its step.")
     text = models.TextField()
 

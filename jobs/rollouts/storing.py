@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
@@ -80,14 +81,12 @@ def _moment(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> list[dict[str, Any]]:
+def step_rows(rollout_id: int, trajectory: Trajectory, grade: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The trajectory's steps as rows for `bulk.insert`, which writes call records as they are; rewards per step come from
     the grader where it gave them."""
     rewards = grade.get("step_rewards") or []
-    return [
-        _step_row(rollout_id, step, rewards[place] if place < len(rewards) else None)
-        for place, step in enumerate(trajectory.steps)
-    ]
+    for place, step in enumerate(trajectory.steps):
+        yield _step_row(rollout_id, step, rewards[place] if place < len(rewards) else None)
 
 
 def _step_row(rollout_id: int, step: StepRecord, reward: Any) -> dict[str, Any]:

@@ -65,7 +65,9 @@ def _is_cut(team: Team, filters: filtering.Filters, counted: explorer.Counted) -
     """Whether the text has more matches than a search looks at."""
     if not filters.q or filtering.is_id(filters.q):
         return False
-    return counted.is_more or search.count(team.pk, filters.q, search.MOST + 1) > search.MOST
+    if counted.is_more or filters.active() == ["q"]:  # then the matches themselves were counted, as far
+        return counted.is_more
+    return search.count(team.pk, filters.q, search.MOST + 1) > search.MOST
 
 
 @team_view

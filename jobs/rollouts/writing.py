@@ -1,7 +1,7 @@
 """Steps into the tables: masked first, long results apart."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobs.rollouts.bulk import insert
@@ -39,19 +39,25 @@ def finished_values(
     return values
 
 
-def steps_insert(found: Sequence[tuple[int, Trajectory, dict[str, Any]]]) -> None:
+def steps_insert(found: Iterable[tuple[int, Trajectory, dict[str, Any]]]) -> None:
     """Store the steps of rollouts, given as id, trajectory and grade."""
-    rows: list[dict[str, Any]] = []
     apart: dict[tuple[int, int, int], str] = {}
-    for rollout_id, trajectory, grade in found:
-        made = step_rows(rollout_id, trajectory, grade)
-        for row in made:
-            if any(len(call.result) > APART for call in row["tool_calls"]):
-                row["tool_calls"] = list(_cut(rollout_id, row["index"], row["tool_calls"], apart))
-        rows += made
-    insert(Step, rows)
+    insert(Step, _rows(found, apart))
     if apart:
         _insert_apart(apart)
+
+
+def _rows(
+    found: Iterable[tuple[int, Trajectory, dict[str, Any]]], apart: dict[tuple[int, int, int], str]
+) -> Iterator[dict[str, Any]]:
+    """Rows of steps; long results are put into `apart`, by rollout, step and place of the call."""
+    for rollout_id, trajectory, grade in found:
+        for row in step_rows(rollout_id, trajectory, grade):
+            for call in row["tool_calls"]:
+                if len(call.result) > APART:
+                    row["tool_calls"] = list(_cut(rollout_id, row["index"], row["tool_calls"], apart))
+                    break
+            yield row
 
 
 def _cut(

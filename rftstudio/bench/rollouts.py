@@ -7,6 +7,7 @@ measured process pays for HTTP, JSON, the loop and grading, and nothing else. Co
 """
 
 import asyncio
+import gc
 import json
 import multiprocessing
 import os
@@ -35,7 +36,7 @@ _TOOL = {
 
 
 def measures() -> list[dict[str, Any]]:
-    return [engine(), ingest()]
+    return [engine(), ingest(), ingest(is_masked=True)]
 
 
 def engine(rollouts: int = ROLLOUTS) -> dict[str, Any]:
@@ -95,19 +96,25 @@ def _measure(url: str, rollouts: int) -> dict[str, Any]:
     }
 
 
-def ingest(rollouts: int = HOME_ROLLOUTS) -> dict[str, Any]:
-    """Rollouts a second through the service, new and replayed, and bytes of the database for each."""
+def ingest(rollouts: int = HOME_ROLLOUTS, *, is_masked: bool = False) -> dict[str, Any]:
+    """Rollouts a second through the service, new and replayed, and bytes of the database for each. Masked: for a team
+    that has every ready-made mask."""
     from django.db import connection
 
-    from jobs.rollouts.models import RolloutBatch
+    from jobs.rollouts.masking import KINDS, WORDS
+    from jobs.rollouts.models import MaskRule, RolloutBatch
     from jobs.rollouts.services import batch_record
     from rftstudio.teams.models import Team
 
     team = Team.objects.create(name="Bench", slug=f"bench-{time.time_ns()}")
+    if is_masked:
+        MaskRule.objects.bulk_create(MaskRule(team=team, kind=kind) for kind in KINDS if kind != WORDS)
     batch = RolloutBatch.objects.create(team=team, kind=RolloutBatch.Kind.TRAIN_STEP, source=f"bench-{team.pk}")
-    records = [_record(number) for number in range(rollouts)]
-    batch_record(batch=batch, records=[_record(rollouts)])
+    said = _SENTENCES if is_masked else _NUMBERS
+    records = [_record(number, team.pk, said) for number in range(rollouts)]
+    batch_record(batch=batch, records=[_record(rollouts, team.pk, said)])
     before = _database_bytes(connection)
+    gc.collect()  # what making the records left is not the service's to clear away
     started, cpu = time.perf_counter(), time.process_time()
     batch_record(batch=batch, records=records)
     seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
@@ -116,7 +123,7 @@ def ingest(rollouts: int = HOME_ROLLOUTS) -> dict[str, Any]:
     batch_record(batch=batch, records=records)
     replay = time.perf_counter() - started
     return {
-        "name": f"coming home, {rollouts} rollouts of 8 steps",
+        "name": f"coming home{', masked' if is_masked else ''}, {rollouts} rollouts of 8 steps",
         "rollouts_per_second": round(rollouts / seconds),
         "rollouts_per_cpu_second": round(rollouts / cpu),
         "target_per_second": 3_000,
@@ -125,11 +132,18 @@ def ingest(rollouts: int = HOME_ROLLOUTS) -> dict[str, Any]:
     }
 
 
-def _record(number: int) -> RolloutRecord:
+#: What the tool of a stored rollout says. Rows of bare numbers would all be tried as card numbers.
+_NUMBERS = "{number} {place} " * 60
+_SENTENCES = "The duty on {number} crates of pears is {place} percent by heading 0808, note 3 of 2019. " * 6
+
+
+def _record(number: int, team_id: int, said: str) -> RolloutRecord:
     steps = [
         StepRecord(
             place,
-            tool_calls=[ToolCallRecord(f"call_{place}", "lookup", '{"good":"tea"}', f"{number} {place} " * 60)],
+            tool_calls=[
+                ToolCallRecord(f"call_{place}", "lookup", '{"good":"tea"}', said.format(number=number, place=place))
+            ],
             finish_reason="tool_calls",
             input_tokens=300,
             output_tokens=20,
@@ -141,7 +155,7 @@ def _record(number: int) -> RolloutRecord:
     steps.append(StepRecord(7, text=f"The duty is {number}.", finish_reason="stop", output_tokens=9))
     trajectory = Trajectory(steps, "answered", f"The duty is {number}.", started_at=1_790_000_000.0, milliseconds=7e3)
     grade = {"reward": 0.5, "sub_rewards": {"answer": 1.0, "budget": 0.2}}
-    return RolloutRecord(f"item-{number // 8}", number % 8, f"trace_bench{number}", trajectory, grade)
+    return RolloutRecord(f"item-{number // 8}", number % 8, f"trace_bench{team_id}x{number}", trajectory, grade)
 
 
 def _database_bytes(connection: Any) -> int:

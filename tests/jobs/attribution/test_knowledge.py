@@ -5,15 +5,16 @@ import math
 
 import pytest
 from django.core.management import call_command
+from django.urls import reverse
 
 from jobs.agents.models import ModelEndpoint
-from jobs.attribution import knowledge
+from jobs.attribution import knowledge, rerun
 from jobs.attribution.methods.registry import compute
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.services import attribution_compute
 from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.imports.service import rollouts_import
-from jobs.rollouts.models import Rollout
+from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import UpstreamUnavailable, UserError
 from tests.factories.rollouts import LOOK, RolloutBatchFactory, customs_group, steps_for
 from tests.factories.studio import ready_baseline_of
@@ -92,7 +93,9 @@ def readable(member):
     ModelEndpoint.objects.filter(pk=baseline.model_id).update(kind=ModelEndpoint.Kind.LOCAL)
     rollout = baseline.batch.rollouts.filter(reward__isnull=False).order_by("id").first()
     steps_for(rollout, [[LOOK], "120"])
-    Rollout.objects.filter(pk=rollout.pk).update(n_steps=2)
+    for sibling in Rollout.objects.filter(batch=rollout.batch_id, group_key=rollout.group_key).exclude(pk=rollout.pk):
+        steps_for(sibling, [[LOOK], "80"])
+    Rollout.objects.filter(batch=rollout.batch_id).update(n_steps=2)
     return Rollout.objects.get(pk=rollout.pk)
 
 
@@ -125,3 +128,35 @@ def test_policy_that_does_not_answer_leaves_the_reason(member, readable, monkeyp
     rollout = Rollout.objects.get(pk=readable.pk)
     assert "did not start" in rollout.extra[knowledge.ERROR]
     assert not knowledge.is_running(rollout)
+
+
+@pytest.mark.django_db
+def test_page_waits_for_the_reading_and_then_shows_its_gains(client_of, member, readable, monkeypatch):
+    monkeypatch.setattr(
+        knowledge, "_ask", lambda rollout, body: {"logprobs": [math.log(0.25), math.log(0.5)], "tokens": 4}
+    )
+    url = reverse("rollouts:rollout-detail", args=[member.team.slug, readable.public_id])
+    client, part = client_of(member), {"HTTP_HX_REQUEST": "true", "HTTP_HX_TARGET": "walk"}
+    asked = {"credit": "information_gain", "wait": "1"}
+    assert "Read it now" in client.get(url, asked).content.decode()
+    client.post(reverse("attribution:knowledge-read", args=[member.team.slug, readable.public_id]))
+    waiting = client.get(url, asked, **part).content.decode()
+    assert 'hx-trigger="every 3s"' in waiting
+    assert "credit=information_gain&amp;step" in waiting  # a link of its own, which does not wait
+    knowledge.knowledge_read(rollout_id=readable.pk)
+    assert client.get(url, asked, **part).headers["HX-Refresh"] == "true"
+    page = client.get(url, {"credit": "information_gain"}).content.decode()
+    assert "raised the policy’s chance of the reference answer most, from 25 % to 50 % a token" in page
+    assert "no interval" in page
+    assert "every 3s" not in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "kind, train_step, moved", [("train_step", 1, False), ("train_step", 2, True), ("validation", 10, True)]
+)
+def test_policy_that_moved_on_is_not_asked_in_its_place(member, readable, kind, train_step, moved):
+    RolloutBatch.objects.filter(pk=readable.batch_id).update(kind=kind, train_step=train_step)
+    rollout = Rollout.objects.get(pk=readable.pk)
+    for reason in (knowledge.why_not(rollout, 1), rerun.why_not(rollout, 1)):
+        assert ("weights of train step" in reason) is moved

@@ -5,7 +5,7 @@ import re
 import pytest
 from django.urls import reverse
 
-from jobs.attribution import tasks
+from jobs.attribution import charts, summary, tasks
 from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.services import attribution_compute
 from jobs.rollouts.models import Step
@@ -29,7 +29,7 @@ def test_rollout_detail_says_which_step_decided(client_of, member, group):
     text = show(client_of(member), group[3])
     words = re.search(r'class="walk-verdict"[^>]*>(.*?)</p>', text, re.S).group(1)
     assert "Step 2" in words
-    assert "cost most" in words
+    assert "mattered most: it took" in words
     assert "They part here" in text
     assert 'class="fall"' in text
     assert text.count('id="step-') == 4
@@ -235,3 +235,16 @@ def test_credit_of_a_very_long_group_comes_after_the_cards(client_of, member, gr
     assert not RolloutCredit.objects.exists()
     assert "Step 2" in show(client_of(member), group[3], credit="divergence", compute=1)
     assert set(RolloutCredit.objects.values_list("method", flat=True)) == {"divergence"}
+
+
+def test_tools_seldom_called_share_a_line_and_stay_out_of_the_chart():
+    tools = {"lookup": [(n, 0.1, 0) for n in range(9)]} | {f"lookup{n}": [(n, -0.6, -1)] for n in range(6)}
+    lines = summary._by_tool(tools)
+    assert [(line.name, line.steps, line.is_joined) for line in lines] == [
+        ("lookup", 9, False),
+        ("6 names seldom called", 6, True),
+    ]
+    assert lines[1].mean == pytest.approx(-0.6)
+    assert [line.name for line in summary._by_tool({"a": [(1, 0.0, 0)], "b": [(1, 0.0, 0)]})] == ["a", "b"]
+    over_time = {"lookup": [(n, 0.1) for n in range(30)], "lookup3": [(4, -0.6)]}
+    assert [drawn["name"] for drawn in charts.credit_over_time(over_time)["data"]] == ["lookup"]

@@ -1,6 +1,7 @@
 """The list's reads: filters, keyset pages, groups, histograms."""
 
 import pytest
+from django.db import connection
 from django.http import QueryDict
 
 from jobs.rollouts import explorer
@@ -151,3 +152,13 @@ def test_twenty_groups_ask_as_many_queries_as_ten(team, django_assert_max_num_qu
         customs_group(batch, key=f"item-{number}")
     with django_assert_max_num_queries(6):
         assert len(explorer.group_page(team=team, filters=filters("")).groups) == 20
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="plans of SQLite")
+def test_items_and_sources_are_read_by_batch_whatever_the_statistics(team):
+    """Without statistics SQLite takes the team's index for the best: a page would read every rollout of the team."""
+    for query in ("item=item-1", "train_step=0-9", "source=x"):
+        plan = rows(team=team, filters=filters(query)).explain()
+        assert "batch_id=?" in plan
+        assert "rollout_list" not in plan
+    assert "rollout_with_error" in rows(team=team, filters=filters("error=1")).explain()

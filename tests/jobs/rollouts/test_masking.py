@@ -29,6 +29,16 @@ ALL = Mask([Rule(kind) for kind in KINDS if kind != "words"])
         ("key sk-abcdefghijklmnop1234", "key [key]"),
         ("Authorization: Bearer abcdefghijklmnopqrstuv", "Authorization: Bearer [key]"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N", "[key]"),
+        *(
+            (start + "a1B2" * 6, "[key]")
+            for start in ("rfts-", "pk-", "rk-", "xoxb-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_")
+        ),
+        ("AKIAABCDEFGHIJKLMNOP", "[key]"),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "[key]"),
+        ("4111111111111111", "[card]"),
+        ("4-1-1-1-1-1-1-1-1-1-1-1-1-1-1-1", "[card]"),
+        ("DE89370400440532013000", "[iban]"),
+        ("+4930901820", "[phone]"),
         ("0.1234567890123456", "0.1234567890123456"),
     ],
 )
