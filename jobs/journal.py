@@ -17,11 +17,11 @@ from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures
 from jobs.models import Checkpoint, Job, TrainStep
-from jobs.queueing import queue
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status, may_precede
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import system_actor
 
 Kind = RolloutBatch.Kind

@@ -27,11 +27,11 @@ from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.models import Job, TrainStep
-from jobs.queueing import queue
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
 from jobs.supervision import CANCEL_GRACE, job_move, job_requeue, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can, check_can

@@ -17,8 +17,8 @@ from datasets.formats.base import BadLine, FileRefused, Row
 from datasets.models import SourceFile
 from datasets.row_checks import FAULTS, row_fault
 from datasets.services import source_file_upload
-from jobs.queueing import queue
 from rftstudio.core.errors import NotFound, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.orders import tasks
 from rftstudio.orders.models import FileNote
 from rftstudio.teams.actor import Actor

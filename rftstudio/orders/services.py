@@ -16,9 +16,9 @@ from django.utils import timezone
 from datasets.models import SourceFile
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.selectors import ACTIVE
-from jobs.queueing import queue
 from jobs.states import ENDED
 from rftstudio.core.errors import Conflict, StudioError, UpstreamUnavailable, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.core.sealed import seal
 from rftstudio.orders import parts, results, stages, tasks
 from rftstudio.orders.models import JobOrder, OrderLabel
