@@ -51,7 +51,16 @@ class JobCreateWire(serializers.Serializer):
     seed = serializers.IntegerField(min_value=0, max_value=2**31 - 1, allow_null=True, required=False)
     metadata = serializers.DictField(child=serializers.CharField(max_length=512), allow_null=True, required=False)
     integrations = serializers.ListField(child=serializers.DictField(), allow_null=True, required=False)
-    method = serializers.DictField(help_text="type reinforcement, with grader, tools, hyperparameters, …")
+    method = serializers.DictField(
+        required=False, allow_null=True,
+        help_text="type reinforcement (grader, tools, hyperparameters, …) or supervised (hyperparameters); without it the "
+        "job is supervised",
+    )  # fmt: skip
+    hyperparameters = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="Only where method is left out; the reference keeps it for old programs.",
+    )
 
 
 @door("POST", "createFineTuningJob", summary="Create a job", body=JobCreateWire, answer=job_wire.JobWire)

@@ -21,6 +21,7 @@ from rftstudio.core.errors import NotFound, UserError
 from rftstudio.core.queueing import queue
 from rftstudio.orders import tasks
 from rftstudio.orders.models import FileNote
+from rftstudio.orders.shown_rows import BadRow, is_shown, item_of
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
@@ -76,12 +77,14 @@ def file_check(*, source_file_id: int) -> None:
 def _look(row: SourceFile) -> str:
     """What keeps the file from being trained on, with the first lines at fault; nothing where it is sound."""
     found: list[str] = []
-    rows = bad = 0
+    rows, bad, shown = 0, 0, None
     try:
         with row.content.open("rb") as stream:
             for event in readers.read(stream, readers.facts_of(stream, row.filename)):
-                rows += isinstance(event, Row)
-                if words := _fault_words(event):
+                if isinstance(event, Row):
+                    rows += 1
+                    shown = is_shown(event.value) if shown is None else shown
+                if words := _fault_words(event, is_shown=bool(shown)):
                     bad += 1
                     found = found if len(found) >= SHOWN_LINES else [*found, words]
     except FileRefused as refused:
@@ -94,10 +97,16 @@ def _look(row: SourceFile) -> str:
     return " ".join(found) + more
 
 
-def _fault_words(event: Any) -> str:
+def _fault_words(event: Any, *, is_shown: bool) -> str:
+    """What is wrong with a line. Whether the file is of chats with answers or of questions, its first row says."""
     if isinstance(event, BadLine):
         return f"Line {event.line}, column {event.column}: {event.message} {event.fix}".strip()
-    if isinstance(event, Row) and (code := row_fault(event.value)):
+    if isinstance(event, Row) and is_shown:
+        try:
+            item_of(event.value)
+        except BadRow as bad:
+            return f"Line {event.line}: {bad}"
+    elif isinstance(event, Row) and (code := row_fault(event.value)):
         return f"Line {event.line}: {FAULTS[code].message} {FAULTS[code].fix}"
     return ""
 

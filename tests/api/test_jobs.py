@@ -333,7 +333,7 @@ BAD = [
     (put("metadata", {str(n): "x" for n in range(17)}), "metadata", "16"),
     (put("metadata", {"a": 1}), "metadata.a", "text"),
     (put("integrations", [{"type": "wandb", "wandb": {}}]), "integrations[0].wandb.project", "Missing"),
-    (put("method", {"type": "supervised", "supervised": {}}), "method.type", "supervised"),
+    (put("method", {"type": "sft", "sft": {}}), "method.type", "reinforcement or supervised"),
     (put("method", {"type": "dpo", "dpo": {}}), "method.type", "DPO"),
     (put("hyperparameters", {"n_epochs": 1}), "hyperparameters", "top-level"),
     (put(f"{R}.grader", None), f"{R}.grader", "Missing"),

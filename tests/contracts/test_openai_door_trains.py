@@ -92,7 +92,10 @@ async def ask_again(job, row: dict) -> None:
 
 def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_path, monkeypatch, capsys):
     items = list(map(row, world.items_make(splits={"train": 12, "validation": 10})))
-    for name, chosen in (("train", items[:12]), ("valid", items[12:])):
+    chats = [
+        {"messages": [*one["messages"], {"role": "assistant", "content": one["reference_answer"]}]} for one in items
+    ]
+    for name, chosen in (("train", items[:12]), ("valid", items[12:]), ("chats", chats[:12])):
         (tmp_path / f"{name}.jsonl").write_text(world.rows_text(chosen))
     (tmp_path / "grader.json").write_bytes((ROOT / "rftstudio/demo/grader.json").read_bytes())
     monkeypatch.chdir(tmp_path)
@@ -105,6 +108,7 @@ def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_pa
             monkeypatch.setenv(name, value)
         space = programs.run(list(programs.programs()))
         asyncio.run(ask_again(space["job"], space["row"]))
+        warm = asyncio.run(until(space["client"], space["warm"].id, "succeeded"))
         assert tools.calls, "the tools were really called"
     printed = capsys.readouterr().out
     assert "Step 3/3, train mean reward=" in printed
@@ -113,6 +117,10 @@ def test_programs_of_the_migration_page_train_and_sample(studio, in_time, tmp_pa
     assert job.fine_tuned_model.startswith("ft:o4-mini-2025-04-16:demo:duty-desk:")
     assert chosen.content or chosen.tool_calls
     assert space["answer"].usage.completion_tokens > 0
+    losses = [event.data["train_loss"] for event in space["client"].fine_tuning.jobs.list_events(warm.id)
+              if event.type == "metrics"]  # fmt: skip
+    assert losses[0] < losses[-1], "newest first: it learnt the answers"
+    assert warm.fine_tuned_model
     assert studio.key not in studio.said() + printed
     assert not [path for path in (studio.var_dir).rglob("*.log") if studio.key in path.read_text(errors="replace")]
 

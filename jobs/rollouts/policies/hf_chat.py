@@ -108,18 +108,19 @@ class HfChat:
         return wrote[: end + 1]
 
     def continuation_ids(self, messages: list[dict[str, Any]]) -> list[int]:
-        """What follows the policy's own closing token when `messages` (tool results) are appended: the rest of its
+        """What follows the policy's own closing token when `messages` (tool results, or a user's next turn) are appended: the rest of its
         turn, the results, the opening of its next turn. Found by rendering a small conversation with and without."""
         key = json.dumps(messages, sort_keys=True, default=str)
         return remembered(self._suffixes, key, SUFFIXES_KEPT, lambda: self._render_continuation(messages))
 
     def _render_continuation(self, messages: list[dict[str, Any]]) -> list[int]:
-        names = [message.get("name") or "tool" for message in messages if message.get("role") == "tool"] or ["tool"]
+        names = [message.get("name") or "tool" for message in messages if message.get("role") == "tool"]
         calls = [
             {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": {}}}
             for n, name in enumerate(names)
         ]
-        opening = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+        said = {"content": "", "tool_calls": calls} if calls else {"content": "x"}  # a user's next turn follows words
+        opening = [{"role": "user", "content": "x"}, {"role": "assistant", **said}]
         before = remembered(
             self._openings, json.dumps(names), PROMPTS_KEPT,
             lambda: self._render(opening, [], add_generation_prompt=False),
