@@ -227,20 +227,34 @@ def _metadata(value: Any) -> dict[str, str] | None:
 
 
 def _integrations(value: Any) -> list[dict[str, Any]]:
+    """At most one, to Weights & Biases; each of its fields by its rule."""
     if value is None:
         return []
-    if not isinstance(value, list) or len(value) > 5:
+    if not isinstance(value, list):
         raise refuse("integrations must be a list.", "integrations")
-    for place, one in enumerate(value):
-        at = f"integrations[{place}]"
+    if len(value) > 1:
+        raise refuse("A job has at most one integration: its run there bears the job's own id.", "integrations[1]")
+    for one in value:
         if not isinstance(one, dict) or one.get("type") != "wandb":
-            raise refuse("An integration has the type wandb.", f"{at}.type")
-        check_known(one, {"type", "wandb"}, path=f"{at}.")
-        inner = one.get("wandb")
-        if not isinstance(inner, dict) or not isinstance(inner.get("project"), str) or not inner["project"]:
-            raise _missing(f"{at}.wandb.project")
-        check_known(inner, {"project", "name", "entity", "tags"}, path=f"{at}.wandb.")
+            raise refuse("An integration has the type wandb.", "integrations[0].type")
+        check_known(one, {"type", "wandb"}, path="integrations[0].")
+        _check_wandb(one.get("wandb"), "integrations[0].wandb")
     return value
+
+
+def _check_wandb(inner: Any, at: str) -> None:
+    if not isinstance(inner, dict) or not inner.get("project"):
+        raise _missing(f"{at}.project")
+    check_known(inner, {"project", "name", "entity", "tags"}, path=f"{at}.")
+    for name in ("project", "name", "entity"):
+        text = inner.get(name)
+        if text is not None and (not isinstance(text, str) or not 1 <= len(text) <= 128):
+            raise refuse(f"{name} must be a text of 1 to 128 characters.", f"{at}.{name}")
+    tags = inner.get("tags")
+    if tags is not None and not (
+        isinstance(tags, list) and len(tags) <= 20 and all(isinstance(tag, str) and 1 <= len(tag) <= 64 for tag in tags)
+    ):
+        raise refuse("tags must be a list of at most 20 texts of 1 to 64 characters.", f"{at}.tags")
 
 
 def _tools(value: Any) -> list[dict[str, Any]]:
@@ -350,8 +364,6 @@ def _warnings(body: dict[str, Any], request: JobRequest) -> list[str]:
         )
     if body.get("method") is None:
         found.append("No method was named, so this is a supervised job, as with the hosted service.")
-    if request.integrations:
-        found.append("The integration is kept with the job. Metrics go to the sinks that this team has set up.")
     if body.get("trainingType") is not None:
         found.append("trainingType has no meaning here and is not used.")
     return found

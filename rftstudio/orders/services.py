@@ -93,6 +93,8 @@ def order_place(
             )  # fmt: skip
             order.grader_version = parts.grader_version_ready(actor=actor, config=grader)
             story_add(order, f"Created fine-tuning job: {order.public_id}")
+            for one in integrations or []:
+                story_add(order, f"Metrics are copied to Weights & Biases, project {one['wandb']['project']}.")
             for words in warnings or []:
                 story_add(order, words, level="warn")
             order.save()
