@@ -172,6 +172,8 @@ async def drive(client: type, url: str, key: str, rows: list[dict], names: str) 
     ))  # fmt: skip
     assert (job.status, job.metadata) == ("validating_files", {"client": names})
     await until(strict, job.id, "running")
+    while not any(event.type == "metrics" for event in await every(strict.fine_tuning.jobs.list_events(job.id))):
+        await asyncio.sleep(0.3)
     await got(strict.fine_tuning.jobs.pause(job.id))
     paused = await until(plain, job.id, "paused")
 
