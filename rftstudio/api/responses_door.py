@@ -16,6 +16,8 @@ from rftstudio.core.errors import UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.permissions import Permission
 
+#: Of the reference, and without a counterpart in chat completions.
+UNUSED = ("max_tool_calls", "include", "top_logprobs", "context_management", "moderation")
 STORED = {"previous_response_id", "conversation", "background", "prompt"}
 KNOWN = STORED | serving.WITHOUT_EFFECT | {
     "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
@@ -45,10 +47,24 @@ def response_create(request: Request) -> Any:
     asked = chat_body(body)
     asked["messages"] = serving.plain_messages(asked["messages"], is_local=served.is_local)
     answer = chat.complete(actor, served, asked)
+    if dropped := without_effect(body):
+        told = answer["studio"]
+        answer["studio"] = {**told, "without_effect": sorted({*told.get("without_effect", []), *dropped})}
     told = wire_response(body, answer)
     if body.get("stream"):
         return chat.sse(events(told), is_named=True)
     return told
+
+
+def without_effect(body: dict[str, Any]) -> list[str]:
+    """What chat has no place for; told in the answer, so that nothing is ignored in silence."""
+    text, reasoning, options = (body.get(name) or {} for name in ("text", "reasoning", "stream_options"))
+    found = [name for name in UNUSED if body.get(name)]
+    found += ["truncation"] if body.get("truncation") not in (None, "disabled") else []
+    found += ["text.verbosity"] if isinstance(text, dict) and text.get("verbosity") else []
+    found += ["reasoning.summary"] if isinstance(reasoning, dict) and reasoning.get("summary") else []
+    found += ["stream_options.include_obfuscation"] if isinstance(options, dict) and options else []
+    return found
 
 
 def chat_body(body: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +78,9 @@ def chat_body(body: dict[str, Any]) -> dict[str, Any]:
         asked["tools"] = [_tool(tool, place) for place, tool in enumerate(_list(tools, "tools"))]
     text, reasoning = body.get("text"), body.get("reasoning")
     form = text.get("format") if isinstance(text, dict) else None
-    if isinstance(form, dict) and form.get("type") == "json_schema":
+    if isinstance(form, dict) and form.get("type") == "json_object":
+        asked["response_format"] = {"type": "json_object"}
+    elif isinstance(form, dict) and form.get("type") == "json_schema":
         asked["response_format"] = {
             "type": "json_schema",
             "json_schema": {k: v for k, v in form.items() if k != "type"},

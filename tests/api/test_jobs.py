@@ -465,3 +465,20 @@ def test_no_secret_is_in_logs_errors_answers_or_rows(ai, secret, asked, upload, 
     hidden = ["very-secret-tool-key", "very-secret-grader-key", secret]
     assert [word for text in shown for word in hidden if word in text] == []
     assert json.loads(shown[2])["method"]["reinforcement"]["grader"]["graders"]["a"]["headers"] == {"A": "**********"}
+
+
+def test_checkpoint_is_lent_to_nobody_and_says_so(ai, reader, foreign, asked, trainer):  # noqa: F811
+    made = ai.fine_tuning.jobs.create(**asked)
+    look_until(bring_to_launch(made.id), seconds=40)
+    name = ai.fine_tuning.jobs.checkpoints.list(made.id).data[0].fine_tuned_model_checkpoint
+    loans = ai.fine_tuning.checkpoints.permissions
+    assert loans.list(name).data == []
+    with pytest.raises(openai.BadRequestError) as refusal:
+        list(loans.create(name, project_ids=["proj_1"]))
+    assert (refusal.value.body["code"], refusal.value.body["param"]) == ("sharing_not_available", "project_ids")
+    with pytest.raises(openai.NotFoundError, match="no permission"):
+        loans.delete("cp_1", fine_tuned_model_checkpoint=name)
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
+        foreign.fine_tuning.checkpoints.permissions.list(name)
+    with pytest.raises(openai.PermissionDeniedError):
+        list(reader.fine_tuning.checkpoints.permissions.create(name, project_ids=["proj_1"]))
