@@ -188,6 +188,11 @@ async def drive(client: type, url: str, key: str, rows: list[dict], names: str) 
         model=kept[0].fine_tuned_model_checkpoint, messages=rows[0]["messages"], max_completion_tokens=8
     ))  # fmt: skip
     assert said.usage.completion_tokens > 0
+    pieces = await every(await got(strict.chat.completions.create(
+        model=kept[0].fine_tuned_model_checkpoint, messages=rows[0]["messages"], max_completion_tokens=8, seed=1, stream=True,
+        temperature=2,
+    )))  # fmt: skip
+    assert len(pieces) > 3, "who speaks, the words one by one, how it ended"
 
     assert (await got(strict.fine_tuning.jobs.resume(job.id))).status == "queued"
     await until(strict, job.id, "running")
