@@ -482,3 +482,24 @@ def test_checkpoint_is_lent_to_nobody_and_says_so(ai, reader, foreign, asked, tr
         foreign.fine_tuning.checkpoints.permissions.list(name)
     with pytest.raises(openai.PermissionDeniedError):
         list(reader.fine_tuning.checkpoints.permissions.create(name, project_ids=["proj_1"]))
+
+
+def test_what_breaks_on_our_side_is_the_envelope_without_its_insides(client, secret, asked, monkeypatch, caplog):
+    def breaks(**values):
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr(orders, "order_place", breaks)
+    client.raise_request_exception = False
+    answer = client.post(
+        "/v1/fine_tuning/jobs", asked, "application/json", headers={"Authorization": f"Bearer {secret}"}
+    )
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["param"], error["code"]) == (
+        500,
+        "server_error",
+        None,
+        "studio_failed",
+    )
+    assert answer["X-Request-ID"] in error["message"]
+    assert "hunter2" not in answer.content.decode()
+    assert any("v1.broken" in str(record.msg) for record in caplog.records)
