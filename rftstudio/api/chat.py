@@ -57,7 +57,7 @@ def chat_create(request: Request) -> Any:
     if not isinstance(body.get("stream"), bool | None):
         raise UserError("stream must be true or false.", where="stream")
     if body.get("stream") and (not served.is_local or serving.choices_of(body) == 1):
-        return _passed_on(actor, served, body)
+        return passed_on(actor, served, body)
     answer = complete(actor, served, body)
     if body.get("stream"):
         return sse(chunks(answer, with_usage=_with_usage(body)))
@@ -123,7 +123,7 @@ def _stream(lines: Iterable[bytes]) -> StreamingHttpResponse:
     return answer
 
 
-def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> StreamingHttpResponse:
+def passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> StreamingHttpResponse:
     """A model's stream, piece by piece. Its usage is asked for, so that it can be booked, and shown if wanted."""
     wants, dropped = _with_usage(body), serving.ignored(body) if served.is_local else []
     options: Any = body.get("stream_options") if isinstance(body.get("stream_options"), dict) else {}

@@ -116,8 +116,25 @@ def test_responses_stream_as_the_sdk_reads_them(ai, local):
         whole = stream.get_final_response()
     assert kinds[0] == "response.created"
     assert kinds[-1] == "response.completed"
-    assert "response.output_text.delta" in kinds
+    assert kinds.count("response.output_text.delta") == 2, "word by word"
     assert whole.output_text == "Good day."
+    assert whole.usage.total_tokens == 27
+    Response.model_validate(whole.model_dump())
+
+
+def test_responses_stream_gives_words_and_calls_in_order(ai, local, team):
+    local.answer = lambda messages, tools: {"content": "Let me look.", "tool_calls": [CALLED]}
+    events = list(ai.responses.create(model="Tiny", input="Cap?", stream=True, include=["reasoning.encrypted_content"]))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    whole = events[-1].response
+    assert [item.type for item in whole.output] == ["message", "function_call"]
+    assert (whole.output_text, whole.output[1].arguments) == ("Let me look.", '{"a":1}')
+    assert whole.studio["without_effect"] == ["include"]
+    ids = {event.item_id for event in events if event.type == "response.output_text.delta"}
+    assert ids == {whole.output[0].id}
+    done = next(event for event in events if event.type == "response.function_call_arguments.done")
+    assert (done.item_id, done.output_index) == (whole.output[1].id, 1)
+    assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 7
 
 
 def test_what_needs_a_store_is_refused(ai, local):
