@@ -190,9 +190,9 @@ async def drive(client: type, url: str, key: str, rows: list[dict], names: str) 
     assert said.usage.completion_tokens > 0
     pieces = await every(await got(strict.chat.completions.create(
         model=kept[0].fine_tuned_model_checkpoint, messages=rows[0]["messages"], max_completion_tokens=8, seed=1, stream=True,
-        temperature=2,
     )))  # fmt: skip
-    assert len(pieces) > 3, "who speaks, the words one by one, how it ended"
+    assert pieces[0].choices[0].delta.role == "assistant"
+    assert pieces[-1].choices[0].finish_reason in ("stop", "length", "tool_calls")
 
     assert (await got(strict.fine_tuning.jobs.resume(job.id))).status == "queued"
     await until(strict, job.id, "running")
