@@ -22,7 +22,7 @@ from rftstudio.core.errors import NotFound, UserError
 from rftstudio.core.queueing import queue
 from rftstudio.orders import tasks
 from rftstudio.orders.models import FileNote
-from rftstudio.orders.shown_rows import BadRow, is_shown, item_of
+from rftstudio.orders.shown_rows import SHOWN_LINES, fault_of, is_shown
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
@@ -33,7 +33,6 @@ PURPOSES = ("assistants", "batch", "fine-tune", "vision", "user_data", "evals")
 MAX_BYTES = 512 * 1000**2
 #: Larger files are looked through by a worker; the status is `uploaded` meanwhile.
 LOOK_AT_ONCE = 8_000_000
-SHOWN_LINES = 3
 WARNING = timedelta(days=3)
 EXPIRY_SECONDS = (3600, 2_592_000)
 Status = FileNote.Status
@@ -102,14 +101,9 @@ def _look(row: SourceFile) -> str:
 
 def _fault_words(event: Any, *, is_shown: bool) -> str:
     """What is wrong with a line. Whether the file is of chats with answers or of questions, its first row says."""
-    if isinstance(event, BadLine):
-        return f"Line {event.line}, column {event.column}: {event.message} {event.fix}".strip()
-    if isinstance(event, Row) and is_shown:
-        try:
-            item_of(event.value)
-        except BadRow as bad:
-            return f"Line {event.line}: {bad}"
-    elif isinstance(event, Row) and (code := row_fault(event.value)):
+    if is_shown or isinstance(event, BadLine):
+        return fault_of(event)
+    if isinstance(event, Row) and (code := row_fault(event.value)):
         return f"Line {event.line}: {FAULTS[code].message} {FAULTS[code].fix}"
     return ""
 

@@ -22,6 +22,7 @@ from rftstudio.teams.actor import Actor
 
 ROLES = ("system", "developer", "user", "assistant")
 KEYS = {"role", "content", "name", "weight"}
+SHOWN_LINES = 3
 _KEPT_IN_MEMORY = 8_000_000
 
 
@@ -105,23 +106,32 @@ def _first_learnt(messages: list[dict[str, Any]]) -> int:
     raise BadRow("No message of the assistant follows one of the user and has a weight.", "Add the answer to learn.")
 
 
+def fault_of(event: Any) -> str:
+    """What is wrong with a line of a supervised file, in words; nothing where it can be learnt."""
+    if isinstance(event, BadLine):
+        return f"Line {event.line}, column {event.column}: {event.message} {event.fix}".strip()
+    if isinstance(event, Row):
+        try:
+            item_of(event.value)
+        except BadRow as bad:
+            return f"Line {event.line}: {bad}"
+    return ""
+
+
 def items_file(*, actor: Actor, file: SourceFile, param: str) -> SourceFile:
     """The file's rows as items, kept beside it and not listed. UserError names the first lines at fault."""
-    faults: list[str] = []
+    faults, bad = [], 0
     with tempfile.SpooledTemporaryFile(_KEPT_IN_MEMORY) as made:
         for event in _events(file, param):
-            if isinstance(event, BadLine):
-                faults.append(f"Line {event.line}, column {event.column}: {event.message} {event.fix}".strip())
+            if words := fault_of(event):
+                bad += 1
+                faults = faults if len(faults) >= SHOWN_LINES else [*faults, words]
             elif isinstance(event, Row):
-                try:
-                    line = json.dumps(item_of(event.value), ensure_ascii=False, separators=(",", ":"))
-                except BadRow as bad:
-                    faults.append(f"Line {event.line}: {bad}")
-                    continue
+                line = json.dumps(item_of(event.value), ensure_ascii=False, separators=(",", ":"))
                 made.write(line.encode("utf-8", "surrogatepass") + b"\n")
         if faults:
-            more = [f"And {len(faults) - 3:,} more."] if len(faults) > 3 else []
-            raise UserError(" ".join(faults[:3] + more), where=param, code=f"invalid_{param}")
+            more = [f"And {bad - len(faults):,} more."] if bad > len(faults) else []
+            raise UserError(" ".join(faults + more), where=param, code=f"invalid_{param}")
         made.seek(0)
         row = source_file_upload(actor=actor, filename=file.filename, content=made)  # type: ignore[arg-type]
     FileNote.objects.create(source_file=row, status=FileNote.Status.PROCESSED, deleted_at=timezone.now())
