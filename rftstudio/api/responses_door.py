@@ -51,8 +51,8 @@ def response_create(request: Request) -> Any:
     if not body.get("stream"):
         return wire_response(body, chat.complete(actor, served, asked))
     spoken = chat.passed_on(actor, served, asked | {"stream": True, "stream_options": {"include_usage": True}})
-    answer = chat.sse(responses_stream.events(spoken.streaming_content, partial(wire_response, body)), is_named=True)
-    answer._resource_closers.append(spoken.close)
+    answer = chat.sse(responses_stream.events(spoken, partial(wire_response, body)), is_named=True)
+    answer._resource_closers.append(spoken.close)  # type: ignore[attr-defined]
     return answer
 
 
