@@ -12,7 +12,7 @@ from datasets import repairs, repeats, reports
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, LineProblem, SourceFile, Split
 from datasets.row_stats import Stats
 from datasets.services import dataset_create, dataset_version_freeze, dataset_version_import
-from rftstudio.core.errors import UserError
+from rftstudio.core.errors import Conflict, UpstreamUnavailable, UserError
 from rftstudio.orders.models import JobOrder
 from rftstudio.orders.parts import line_name
 from rftstudio.orders.shown_rows import items_file
@@ -64,7 +64,10 @@ def _earlier(order: JobOrder) -> DatasetVersion | None:
 def _take_in(
     actor: Actor, dataset: Dataset, file: SourceFile, param: str, add_to: DatasetVersion | None
 ) -> DatasetVersion:
-    version = dataset_version_import(actor=actor, dataset=dataset, source_file=file, add_to=add_to)
+    try:
+        version = dataset_version_import(actor=actor, dataset=dataset, source_file=file, add_to=add_to)
+    except Conflict as exc:  # another order is taking in the same bytes; its version is found at the next look
+        raise UpstreamUnavailable(exc.message, where=param, fix=exc.fix) from exc
     if version.problems.filter(code="duplicate_id", state=LineProblem.State.OPEN).exists():
         repairs.kind_fix(actor=actor, version=version, code="duplicate_id")
         version.refresh_from_db()

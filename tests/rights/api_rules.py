@@ -34,6 +34,7 @@ _RULES = {
     "version-freeze": _r("draft", post=_DATA),
     "version-copy": _r("draft", post=_DATA),
     "version-near-repeats": _r("draft", post=_DATA),
+    "version-reread": _r("draft", post=_DATA),
     "version-export": _r("draft", get=_SEE),
     "version-diff": _r("draft", "version", get=_SEE),
     "item-list": _r("draft", get=_SEE, post=_DATA),

@@ -49,6 +49,7 @@ _DATA = [
     _at(f"{_VERSION}/freeze", datasets.VersionFreeze, "version-freeze"),
     _at(f"{_VERSION}/copy", datasets.VersionCopy, "version-copy"),
     _at(f"{_VERSION}/near-repeats", datasets.VersionNearRepeats, "version-near-repeats"),
+    _at(f"{_VERSION}/reread", datasets.VersionReread, "version-reread"),
     _at(f"{_VERSION}/export", datasets.VersionExport, "version-export"),
     _at(f"{_VERSION}/diff/<str:other>", datasets.VersionDiff, "version-diff"),
     _at(f"{_VERSION}/items", items.ItemList, "item-list"),
