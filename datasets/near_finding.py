@@ -10,6 +10,7 @@ from django.utils import timezone
 from datasets import near_repeats, tasks
 from datasets.models import DatasetVersion, Item, Split
 from datasets.row_checks import question_of
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 
@@ -25,7 +26,7 @@ def near_repeats_start(*, actor: Actor, version: DatasetVersion) -> None:
         near_repeats_find(version_id=version.pk)
         return
     _keep(version.pk, {"pairs": [], "looked_at": 0, "of": version.item_count, "is_looking": True})
-    tasks.near_repeats_find.delay_on_commit(version.pk)
+    queue(tasks.near_repeats_find, version.pk, is_swept=False)
 
 
 def near_repeats_find(*, version_id: int) -> None:

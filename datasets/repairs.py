@@ -17,6 +17,7 @@ from datasets.row_checks import REFERENCE_NAMES, question_of, text_of
 from datasets.row_mapping import apply_mapping
 from datasets.services import check_draft
 from rftstudio.core.errors import Conflict, NotFound, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -89,7 +90,7 @@ def _recount(version: DatasetVersion) -> None:
     if version.item_count <= RECOUNT_AT_ONCE:
         changes.recount(version)
     else:
-        tasks.version_recount.delay_on_commit(version.pk)
+        queue(tasks.version_recount, version.pk, is_swept=False)
 
 
 @transaction.atomic

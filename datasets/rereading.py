@@ -14,6 +14,7 @@ from datasets.row_checks import question_of, reference_of
 from datasets.services import file_import_run
 from datasets.showing import plain
 from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -92,7 +93,7 @@ def file_reread(*, actor: Actor, version: DatasetVersion, encoding: str) -> File
     DatasetVersion.objects.filter(pk=version.pk).update(status=DatasetVersion.Status.IMPORTING, progress={})
     audit(actor, "source_file.reread", newest.source_file, encoding=encoding or "utf-8", version=version.public_id)
     if newest.source_file.bytes > READ_AT_ONCE:
-        tasks.dataset_version_import.delay_on_commit(newest.pk)
+        queue(tasks.dataset_version_import, newest.pk)
     else:
         transaction.on_commit(lambda: file_import_run(file_import_id=newest.pk))
     return newest

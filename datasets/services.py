@@ -24,6 +24,7 @@ from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
 from datasets.splitting import assign_splits
 from datasets.words import item_words
+from rftstudio.core import queueing
 from rftstudio.core.errors import Conflict, NotFound, QuotaExceeded, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -165,7 +166,7 @@ def dataset_version_import_start(
         )
         audit(actor, "dataset_version.import_started", version, source_file=source_file.public_id)
     if queue:
-        tasks.dataset_version_import.delay_on_commit(waiting.pk)
+        queueing.queue(tasks.dataset_version_import, waiting.pk)
     return waiting
 
 

@@ -1,7 +1,7 @@
-"""What a supervised job learns from: good rollouts of the train split, or the answers that its items hold.
+"""What a supervised job learns from: good rollouts of the train split, or what its items hold: answers, or whole turns.
 
-A choice is plain data, kept on the job: `{"from": "rollouts", "of": "evalrun_…", "least_reward": 0.8, "most_per_item": 2}` or
-`{"from": "references", "field": "reference_answer"}`. Only train items are ever used: to learn from what is measured
+A choice is plain data, kept on the job: `{"from": "rollouts", "of": "evalrun_…", "least_reward": 0.8, "most_per_item": 2}`,
+`{"from": "references", "field": "reference_answer"}` or `{"from": "turns", "field": "demonstration"}`. Only train items are ever used: to learn from what is measured
 later would flatter the measure.
 """
 
@@ -21,7 +21,9 @@ from jobs.rollouts.models import Rollout
 from jobs.rollouts.selectors import stored_trajectory
 from rftstudio.core.errors import UserError
 
-ROLLOUTS, REFERENCES = "rollouts", "references"
+ROLLOUTS, REFERENCES, TURNS = "rollouts", "references", "turns"
+#: Where the REST door puts the turns that follow an item's own messages.
+TURNS_FIELD = "demonstration"
 MOST_PER_ITEM = 8
 #: Fields that hold no answer, whatever they are filled with.
 _NOT_ANSWERS = {"messages", "tools", "parallel_tool_calls", "split", "id", "key"}
@@ -43,14 +45,14 @@ def choice_read(wanted: Any, *, baseline: Evaluation) -> dict[str, Any]:
     """The choice, checked and filled; UserError naming what is wrong with it."""
     wanted = wanted if isinstance(wanted, dict) else {}
     kind = wanted.get("from")
-    if kind == REFERENCES:
+    if kind in (REFERENCES, TURNS):
         field = str(wanted.get("field") or "")
         if not field or field in _NOT_ANSWERS:
             raise UserError(
                 "A supervised job needs the field that holds the answer.", where="demonstrations.field",
                 fix="Name one of the items' own fields.",
             )  # fmt: skip
-        return {"from": REFERENCES, "field": field}
+        return {"from": kind, "field": field}
     if kind != ROLLOUTS:
         raise UserError(
             "A supervised job learns from demonstrations, and none are chosen.", where="demonstrations",
@@ -78,9 +80,9 @@ def good_rollouts(baseline: Evaluation) -> QuerySet[Rollout]:
 
 def count(baseline: Evaluation, choice: dict[str, Any]) -> int:
     """How many demonstrations the choice comes to. Rollouts are counted by item, so nothing is read whole."""
-    if choice["from"] == REFERENCES:
+    if choice["from"] != ROLLOUTS:
         items = Item.objects.filter(version=baseline.dataset_version, split=Split.TRAIN)
-        return sum(_answer(item.data.get(choice["field"])) is not None for item in items.iterator(chunk_size=1000))
+        return sum(bool(_held(item, choice)) for item in items.iterator(chunk_size=1000))
     found = good_rollouts(baseline).filter(batch__source=choice["of"], reward__gte=choice["least_reward"])
     each = found.values("group_key").annotate(n=Count("id")).values_list("n", flat=True)
     return sum(min(n, choice["most_per_item"]) for n in each.order_by())
@@ -91,7 +93,7 @@ def check_enough(baseline: Evaluation, choice: dict[str, Any]) -> int:
     found = count(baseline, choice)
     if found:
         return found
-    if choice["from"] == REFERENCES:
+    if choice["from"] != ROLLOUTS:
         raise UserError(
             f"No train item has an answer in {choice['field']}.", where="demonstrations.field",
             fix="Choose another field, or label the items first.",
@@ -106,12 +108,11 @@ def check_enough(baseline: Evaluation, choice: dict[str, Any]) -> int:
 def rows(job: Job) -> Iterator[dict[str, Any]]:
     """`{"key", "item", "turns"}` for each demonstration, in the items' order, best rollouts first."""
     baseline, choice = job.baseline, job.demonstrations
-    if choice["from"] == REFERENCES:
+    if choice["from"] != ROLLOUTS:
         items = Item.objects.filter(version=baseline.dataset_version, split=Split.TRAIN).order_by("position")
         for item in items.iterator(chunk_size=1000):
-            answer = _answer(item.data.get(choice["field"]))
-            if answer is not None:
-                yield {"key": item.key, "item": item.data, "turns": [{"role": "assistant", "content": answer}]}
+            if turns := _held(item, choice):
+                yield {"key": item.key, "item": item.data, "turns": turns}
         return
     found = good_rollouts(baseline).filter(batch__source=choice["of"], reward__gte=choice["least_reward"])
     ranked = found.select_related("item").order_by("item__position", "-reward", "n_tool_calls", "id")
@@ -120,6 +121,20 @@ def rows(job: Job) -> Iterator[dict[str, Any]]:
             if place < choice["most_per_item"]:
                 turns = told_messages(stored_trajectory(rollout).steps)
                 yield {"key": rollout.item.key, "item": rollout.item.data, "turns": turns}
+
+
+def _held(item: Item, choice: dict[str, Any]) -> list[dict[str, Any]]:
+    """The turns that an item holds; none where there is nothing to learn."""
+    value = item.data.get(choice["field"])
+    if choice["from"] == TURNS:
+        return value if _are_turns(value) else []
+    answer = _answer(value)
+    return [] if answer is None else [{"role": "assistant", "content": answer}]
+
+
+def _are_turns(value: Any) -> bool:
+    """Whether a field holds what could follow an item's messages."""
+    return isinstance(value, list) and bool(value) and all(isinstance(turn, dict) and "role" in turn for turn in value)
 
 
 def _answer(value: Any) -> str | None:
@@ -140,16 +155,21 @@ def sources(baseline: Evaluation) -> list[Source]:
     found = [
         Source(f"{ROLLOUTS}:{key}", f"Good rollouts of {names[key]}", n) for key, n in counts.items() if key in names
     ]
-    return found + [Source(f"{REFERENCES}:{name}", f"Answers in {name}") for name in _fields(baseline)]
+    answers, turns = _fields(baseline)
+    found += [Source(f"{TURNS}:{name}", f"Turns in {name}") for name in turns]
+    return found + [Source(f"{REFERENCES}:{name}", f"Answers in {name}") for name in answers]
 
 
-def _fields(baseline: Evaluation) -> list[str]:
-    """Fields of the first train items that could hold an answer, likely names first."""
+def _fields(baseline: Evaluation) -> tuple[list[str], list[str]]:
+    """Fields of the first train items that could hold an answer, likely names first; and those that hold turns."""
     items = Item.objects.filter(version=baseline.dataset_version, split=Split.TRAIN).order_by("position")
     seen: set[str] = set()
+    turns: set[str] = set()
     for item in items[:_LOOKED_AT]:
         for name, value in item.data.items():
-            if name not in _NOT_ANSWERS and not isinstance(value, dict) and _answer(value) is not None:
+            if name != "messages" and _are_turns(value):
+                turns.add(name)
+            elif name not in _NOT_ANSWERS and not isinstance(value, dict) and _answer(value) is not None:
                 seen.add(name)
     order = {name: place for place, name in enumerate(_LIKELY)}
-    return sorted(seen, key=lambda name: (order.get(name, len(order)), name))
+    return sorted(seen - turns, key=lambda name: (order.get(name, len(order)), name)), sorted(turns)

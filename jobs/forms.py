@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 
 from jobs.backends.registry import BACKENDS
-from jobs.demonstrations import MOST_PER_ITEM, REFERENCES, Source
+from jobs.demonstrations import MOST_PER_ITEM, ROLLOUTS, Source
 from jobs.models import Job
 from jobs.plan import AUTO, FIELDS, Field
 from rftstudio.core.errors import UserError
@@ -117,7 +117,7 @@ class LaunchForm(forms.Form):
         if self.chosen_method != Job.Method.SUPERVISED:
             return None
         kind, _, what = (self.cleaned_data.get("learn_from") or "").partition(":")
-        if kind == REFERENCES:
+        if kind != ROLLOUTS:
             return {"from": kind, "field": what}
         told = {"from": kind, "of": what, "least_reward": self.cleaned_data.get("least_reward")}
         return told | {"most_per_item": self.cleaned_data.get("most_per_item") or 2}

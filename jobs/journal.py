@@ -17,11 +17,11 @@ from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures
 from jobs.models import Checkpoint, Job, TrainStep
-from jobs.queueing import queue
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status, may_precede
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import system_actor
 
 Kind = RolloutBatch.Kind
@@ -113,6 +113,10 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     metrics.setdefault("seconds", seconds)
     metrics.setdefault("step", number)  # readers of the wire's event find the train step there
     metrics.setdefault("total_steps", int(line.get("total_steps") or job.total_steps))
+    if job.is_supervised:  # under the reference's names too; a hosted trainer tells them so itself
+        for theirs, ours in (("train_loss", "loss"), ("train_mean_token_accuracy", "mean_token_accuracy")):
+            if metrics.get(ours) is not None:
+                metrics.setdefault(theirs, metrics[ours])
     attempt = int(job.process.get("attempt") or 1)
     batch = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.TRAIN_STEP, train_step=number).first()
     if batch:
@@ -152,6 +156,7 @@ def step_message(step: int, total: int, metrics: dict[str, Any]) -> str:
     """The wire's wording of a metrics event; the parts on validation only where it was checked."""
     parts = [f"Step {step}/{total}"]
     for key, words in (
+        ("train_loss", "training loss"),
         ("train_mean_reward", "train mean reward"),
         ("full_valid_mean_reward", "full validation mean reward"),
         ("full_valid_mean_parse_error", "full validation mean parse error"),

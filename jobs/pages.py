@@ -341,8 +341,9 @@ def demonstration_lines(job: Job) -> list[tuple[str, str]]:
     choice = job.demonstrations
     if not choice:
         return []
-    if choice["from"] == demonstrations.REFERENCES:
-        return [("Learns from", f"answers in {choice['field']}")]
+    if choice["from"] != demonstrations.ROLLOUTS:
+        what = "turns" if choice["from"] == demonstrations.TURNS else "answers"
+        return [("Learns from", f"{what} in {choice['field']}")]
     words = f"rollouts of {choice['of']} from {show_reward(choice['least_reward'])} up"
     return [("Learns from", f"{words}, at most {choice['most_per_item']} of one item")]
 

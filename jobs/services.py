@@ -27,11 +27,11 @@ from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.models import Job, TrainStep
-from jobs.queueing import queue
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
 from jobs.supervision import CANCEL_GRACE, job_move, job_requeue, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, can, check_can
@@ -44,6 +44,7 @@ __all__ = [
     "checkpoint_expiry_set",
     "checkpoint_promote",
     "checkpoint_publish",
+    "choice_of",
     "job_cancel",
     "job_credit",
     "job_launch",
@@ -110,7 +111,7 @@ def job_launch(
     check_can(actor, Permission.JOB_LAUNCH, team=baseline.team)
     if launch_key and (found := Job.objects.filter(team=actor.team, launch_key=launch_key).first()):
         return found
-    choice = _choice_of(method, demonstrations, baseline)
+    choice = choice_of(method, demonstrations, baseline)
     verdict = check_ready(actor, baseline, override, backend=backend, standing_rule=standing_rule, method=method)
     filled = plans.plan_fill(plan, ground=selectors.plan_ground(baseline, choice))
     order = {"seed": seed, "backend": backend, "name": name.strip()[:120], "launch_key": launch_key, "method": method}
@@ -126,7 +127,7 @@ def job_launch(
         return found
 
 
-def _choice_of(method: str, wanted: dict[str, Any] | None, baseline: Evaluation) -> dict[str, Any] | None:
+def choice_of(method: str, wanted: dict[str, Any] | None, baseline: Evaluation) -> dict[str, Any] | None:
     """The demonstrations of a supervised job, checked; None for one that practises."""
     if method not in Job.Method.values:
         raise UserError(

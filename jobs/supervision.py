@@ -21,10 +21,10 @@ from jobs.backends.base import Health, Run
 from jobs.backends.registry import BACKENDS, backend_get
 from jobs.events import event_note
 from jobs.models import Job
-from jobs.queueing import queue
 from jobs.spec import job_spec, run_spec
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status, may_precede
 from rftstudio.core.errors import StudioError, UpstreamUnavailable
+from rftstudio.core.queueing import queue
 from rftstudio.usage import selectors as money
 from rftstudio.usage import services as usage
 from rftstudio.usage.models import Approval

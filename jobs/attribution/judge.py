@@ -22,6 +22,7 @@ from jobs.rollouts.models import Rollout
 from jobs.rollouts.reading import Siblings, prompt_of
 from jobs.rollouts.selectors import whole_calls
 from rftstudio.core.errors import UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
@@ -85,7 +86,7 @@ def judge_start(*, actor: Actor, rollout: Rollout, model: ModelEndpoint) -> None
         defaults=_empty(rollout, {"model": model.name, "asked": timezone.now().isoformat()}),
     )
     audit(actor, "rollout.judge_asked", rollout, model=model.name)
-    tasks.judge_run.delay_on_commit(rollout.pk)
+    queue(tasks.judge_run, rollout.pk)
 
 
 def _empty(rollout: Rollout, detail: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def judges_sweep() -> None:
         method=METHOD, computed_at__lt=old, detail__marks__isnull=True, detail__error__isnull=True
     )
     for rollout in lost.values_list("rollout_id", flat=True)[:50]:
-        tasks.judge_run.delay(rollout)
+        queue(tasks.judge_run, rollout)
 
 
 def _pay(rollout: Rollout, row: RolloutCredit, model: str, reply: JudgeReply, number: int) -> None:

@@ -19,6 +19,7 @@ from jobs.rollouts.engine.messages import opening_messages, told_messages
 from jobs.rollouts.models import Rollout, Step
 from jobs.rollouts.selectors import stored_trajectory
 from rftstudio.core.errors import UpstreamUnavailable, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -83,7 +84,7 @@ def knowledge_ask(*, actor: Actor, rollout: Rollout) -> None:
     )
     _note(rollout, {ASKED: timezone.now().isoformat()})
     audit(actor, "rollout.knowledge_asked", rollout)
-    tasks.knowledge_read.delay_on_commit(rollout.pk)
+    queue(tasks.knowledge_read, rollout.pk)
 
 
 def _note(rollout: Rollout, found: dict[str, Any]) -> None:

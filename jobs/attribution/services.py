@@ -3,7 +3,6 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from functools import partial
 
 from django.db import transaction
 
@@ -13,6 +12,7 @@ from jobs.attribution.models import RolloutCredit, StepMark
 from jobs.attribution.types import Credit, CreditRollout
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import NotFound, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -142,7 +142,7 @@ def source_credit(*, actor: Actor, source: str) -> int:
     from jobs.attribution import tasks
 
     for batch in batches:
-        transaction.on_commit(partial(tasks.attribution_compute.delay, batch))
+        queue(tasks.attribution_compute, batch)
     audit(actor, "credit.requested", source=source, batches=len(batches))
     return len(batches)
 

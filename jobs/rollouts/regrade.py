@@ -19,6 +19,7 @@ from jobs.rollouts import tasks
 from jobs.rollouts.cleaning import clean_json, finite
 from jobs.rollouts.models import RegradeResult, RegradeRun, RolloutBatch
 from rftstudio.core.errors import Conflict, NotFound, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
@@ -76,7 +77,7 @@ def regrade_start(
     audit(
         actor, "regrade.started", run, version=grader_version.public_id, rollouts=len(ids), cap_usd=str(cap_usd or "")
     )
-    tasks.regrade_run.delay_on_commit(run.pk)
+    queue(tasks.regrade_run, run.pk)
     return run
 
 
@@ -163,7 +164,7 @@ def _settle(run: RegradeRun) -> None:
     if not left:
         _stop(run, Status.SUCCEEDED)
     elif ResultStatus.QUEUED in left and RegradeRun.objects.filter(pk=run.pk, status__in=selectors.ACTIVE).exists():
-        tasks.regrade_run.delay_on_commit(run.pk)
+        queue(tasks.regrade_run, run.pk)
 
 
 @transaction.atomic
@@ -221,7 +222,7 @@ def regrade_resume(*, actor: Actor, run: RegradeRun, cap_usd: Decimal | None) ->
     row.save(update_fields=["cap_usd", "status", "note", "updated_at"])
     _hold(actor, row, None if cap_usd is None else cap_usd - spent)
     audit(actor, "regrade.resumed", row, cap_usd=str(cap_usd or ""))
-    tasks.regrade_run.delay_on_commit(row.pk)
+    queue(tasks.regrade_run, row.pk)
     return row
 
 

@@ -26,6 +26,7 @@ from jobs.rollouts.masking import Mask
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.storing import body_digest
 from jobs.rollouts.writing import finished_values, masked, steps_insert, team_mask
+from rftstudio.core import queueing
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.actor import Actor
@@ -86,7 +87,7 @@ def batch_create(
         Rollout.objects.bulk_create(
             (_queued(batch, item, index) for item in items for index in range(samples_per_item)), batch_size=CHUNK
         )
-        tasks.rollouts_run.delay_on_commit(batch.pk)
+        queueing.queue(tasks.rollouts_run, batch.pk)
     return batch
 
 
@@ -122,7 +123,7 @@ def rollouts_run(*, batch_id: int, limit: int = 64) -> int:
     if not Rollout.objects.filter(batch=batch, status=Rollout.Status.QUEUED).exists():
         return 0
     return run_turn(
-        batch, limit=min(limit, batch.concurrency), go_on=lambda: tasks.rollouts_run.delay_on_commit(batch.pk)
+        batch, limit=min(limit, batch.concurrency), go_on=lambda: queueing.queue(tasks.rollouts_run, batch.pk)
     )
 
 

@@ -1,7 +1,7 @@
 """`POST /v1/chat/completions` for tuned models, aliases and the team's models, whole or as a stream.
 
-Weights on this machine answer in one piece: their stream has one piece of text. `studio` in the answer says which model
-stands behind the name and what of the request had no effect.
+`studio` in the answer, or in the first piece of a stream, says which model stands behind the name and what of the request had
+no effect. Several choices of weights on this machine are generated together and streamed when they are done.
 """
 
 import itertools
@@ -56,8 +56,8 @@ def chat_create(request: Request) -> Any:
     body["messages"] = serving.plain_messages(body.get("messages"), is_local=served.is_local)
     if not isinstance(body.get("stream"), bool | None):
         raise UserError("stream must be true or false.", where="stream")
-    if body.get("stream") and not served.is_local:
-        return _passed_on(actor, served, body)
+    if body.get("stream") and (not served.is_local or serving.choices_of(body) == 1):
+        return passed_on(actor, served, body)
     answer = complete(actor, served, body)
     if body.get("stream"):
         return sse(chunks(answer, with_usage=_with_usage(body)))
@@ -93,7 +93,7 @@ def chunks(answer: dict[str, Any], *, with_usage: bool) -> Iterator[dict[str, An
         delta: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
         if calls := message.get("tool_calls"):
             delta["tool_calls"] = [{"index": place, **call} for place, call in enumerate(calls)]
-        yield base | {"choices": [_piece(choice, delta, None)]}
+        yield base | {"choices": [_piece(choice, delta, None)], "studio": answer["studio"]}
         yield base | {"choices": [_piece(choice, {}, choice["finish_reason"])]}
     if with_usage:
         yield base | {"choices": [], "usage": answer["usage"]}
@@ -123,11 +123,15 @@ def _stream(lines: Iterable[bytes]) -> StreamingHttpResponse:
     return answer
 
 
-def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> StreamingHttpResponse:
-    """A provider's stream, piece by piece. Its usage is asked for, so that it can be booked, and shown if wanted."""
-    wants = _with_usage(body)
+def passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> StreamingHttpResponse:
+    """A model's stream, piece by piece. Its usage is asked for, so that it can be booked, and shown if wanted."""
+    wants, dropped = _with_usage(body), serving.ignored(body) if served.is_local else []
     options: Any = body.get("stream_options") if isinstance(body.get("stream_options"), dict) else {}
-    sent = body | {"model": served.endpoint.model, "stream_options": {**options, "include_usage": True}}
+    sent = {key: value for key, value in body.items() if key not in dropped} | {
+        "model": served.endpoint.model,
+        "stream_options": {**options, "include_usage": True},
+    }
+    studio: dict[str, Any] = {"model": served.endpoint.name} | ({"without_effect": dropped} if dropped else {})
     lines = serving.stream_lines(served, {key: value for key, value in sent.items() if value is not None})
     stack = ExitStack()
     used = stack.enter_context(serving.paid(actor, served))
@@ -139,8 +143,11 @@ def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> St
 
     def told() -> Iterator[bytes]:
         with stack:
+            ours: dict[str, Any] = {"model": served.name, "studio": studio}
             for line in itertools.chain([first], lines):
-                if shown := _renamed(line, served, used, wants=wants):
+                if shown := _renamed(line, ours, used, wants=wants):
+                    if shown.startswith(b"data: {"):
+                        ours = {"model": served.name}
                     yield shown
 
     answer = _stream(told())
@@ -149,8 +156,9 @@ def _passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> St
     return answer
 
 
-def _renamed(line: bytes, served: serving.Served, used: list[dict[str, Any]], *, wants: bool) -> bytes:
-    """A line of the stream under the name that was asked for; usage is noted, and kept back where nobody wants it."""
+def _renamed(line: bytes, ours: dict[str, Any], used: list[dict[str, Any]], *, wants: bool) -> bytes:
+    """A line of the stream with what is ours: the name that was asked for, and at first `studio`. Usage is noted, and kept
+    back where nobody wants it."""
     if not line.startswith(b"data: {"):
         return line
     try:
@@ -161,4 +169,4 @@ def _renamed(line: bytes, served: serving.Served, used: list[dict[str, Any]], *,
         used.append(piece["usage"])
         if not piece.get("choices") and not wants:
             return b""
-    return b"data: " + json.dumps(piece | {"model": served.name}, ensure_ascii=False).encode() + b"\n"
+    return b"data: " + json.dumps(piece | ours, ensure_ascii=False).encode() + b"\n"

@@ -32,6 +32,8 @@ from rftstudio.api.doors import (
 )  # fmt: skip
 from rftstudio.api.job_requests import KNOWN, job_request
 from rftstudio.core.errors import NotFound, UserError
+from rftstudio.notify.selectors import sink_find
+from rftstudio.notify.sinks.registry import check_installed
 from rftstudio.orders import files, named, services
 from rftstudio.orders.models import JobOrder
 from rftstudio.orders.story import STORY
@@ -51,7 +53,16 @@ class JobCreateWire(serializers.Serializer):
     seed = serializers.IntegerField(min_value=0, max_value=2**31 - 1, allow_null=True, required=False)
     metadata = serializers.DictField(child=serializers.CharField(max_length=512), allow_null=True, required=False)
     integrations = serializers.ListField(child=serializers.DictField(), allow_null=True, required=False)
-    method = serializers.DictField(help_text="type reinforcement, with grader, tools, hyperparameters, …")
+    method = serializers.DictField(
+        required=False, allow_null=True,
+        help_text="type reinforcement (grader, tools, hyperparameters, …) or supervised (hyperparameters); without it the "
+        "job is supervised",
+    )  # fmt: skip
+    hyperparameters = serializers.DictField(
+        required=False,
+        allow_null=True,
+        help_text="Only where method is left out; the reference keeps it for old programs.",
+    )
 
 
 @door("POST", "createFineTuningJob", summary="Create a job", body=JobCreateWire, answer=job_wire.JobWire)
@@ -65,6 +76,7 @@ def job_create(request: Request) -> dict[str, Any]:
     if found := services.order_find(actor=actor, idempotency_key=key, request_digest=digest):
         return wire_one(actor.team, found.public_id)
     asked = job_request(body)
+    _check_integrations(actor.team, asked.integrations)
     base = named.base_find(team=actor.team, name=asked.model)
     if base is None:
         raise _no_model(actor.team, asked.model)
@@ -87,6 +99,22 @@ def job_create(request: Request) -> dict[str, Any]:
         request_digest=digest,
     )
     return wire_one(actor.team, order.public_id)
+
+
+def _check_integrations(team: Team, integrations: list[dict[str, Any]]) -> None:
+    """The reference refuses an integration that was not enabled before; the team's sink is what enables it here."""
+    for one in integrations:
+        if sink_find(team=team, kind=one["type"]) is None:
+            raise UserError(
+                "This team copies no metrics to Weights & Biases, so the job's could not go there.",
+                where="integrations[0]",
+                fix="An owner adds a sink of that kind, with its key, on the page of notices. Or leave integrations out.",
+                code="integration_not_enabled",
+            )
+        try:
+            check_installed(one["type"])
+        except UserError as exc:
+            raise UserError(exc.message, where="integrations[0]", fix=exc.fix, code="integration_not_enabled") from exc
 
 
 def _no_model(team: Team, name: str) -> UserError:

@@ -9,6 +9,7 @@ from graders.validation import children
 from jobs.agents.tools.spec import PLACEHOLDER
 from jobs.plan import AUTO, FIELDS
 from rftstudio.api.doors import check_known
+from rftstudio.api.job_wire import SUPERVISED_NAMES
 from rftstudio.core.errors import UserError
 from rftstudio.core.outbound import allowed_hosts, check_url
 from rftstudio.orders import parts
@@ -20,6 +21,11 @@ KNOWN = {
 REINFORCEMENT = {"grader", "hyperparameters", "response_format", "tools", "max_episode_steps"}
 TOOL = {"name", "server_url", "headers"}
 METHOD = "method.reinforcement"
+#: What a supervised job is measured by, before and after: the reference names no grader for it.
+LIKE_THE_EXAMPLE = {
+    "type": "text_similarity", "name": "like_the_example", "input": "{{ sample.output_text }}",
+    "reference": "{{ item.reference_answer }}", "evaluation_metric": "fuzzy_match",
+}  # fmt: skip
 MOST_STEPS = 1_000
 
 #: Names of the reference: kind, lowest, highest; the lowest of those in OPEN is excluded.
@@ -32,6 +38,11 @@ WIRE: dict[str, tuple[type, float, float]] = {
     "eval_samples": (int, 1, math.inf),
 }
 OPEN = {"learning_rate_multiplier", "compute_multiplier"}
+#: Our own that mean something to a supervised job, where nothing is tried and graded.
+OWN_SUPERVISED = {
+    "max_steps", "learning_rate", "lr_schedule", "eval_interval", "eval_samples", "max_eval_items", "max_completion_tokens",
+    "lora_r", "lora_alpha", "lora", "keep_best", "keep_days", "stop_usd", "extras",
+}  # fmt: skip
 EFFORTS = ("default", "low", "medium", "high")
 
 
@@ -39,6 +50,7 @@ EFFORTS = ("default", "low", "medium", "high")
 class JobRequest:
     """What was asked for, checked; files and model are still names."""
 
+    kind: str
     model: str
     training_file: str
     validation_file: str | None
@@ -55,6 +67,9 @@ class JobRequest:
 
     def method(self) -> dict[str, Any]:
         """The method as it is kept and read back: defaults filled in, header values hidden."""
+        if self.kind == "supervised":
+            filled = {**dict.fromkeys(SUPERVISED_NAMES, AUTO), **self.hyperparameters}
+            return {"type": "supervised", "supervised": {"hyperparameters": filled}}
         told: dict[str, Any] = {
             "grader": hidden(self.grader),
             "hyperparameters": {**dict.fromkeys(WIRE, AUTO), "reasoning_effort": "default", **self.hyperparameters},
@@ -86,17 +101,9 @@ def refuse(message: str, where: str, *, fix: str = "", code: str = "") -> UserEr
 def job_request(body: dict[str, Any]) -> JobRequest:
     """Check the whole body. UserError names the parameter at fault."""
     check_known(body, KNOWN)
-    method = _method(body)
-    check_known(method, REINFORCEMENT, path=f"{METHOD}.")
-    if body.get("hyperparameters"):
-        raise refuse(
-            "The top-level hyperparameters belong to supervised fine-tuning.", "hyperparameters",
-            fix=f"Send them as {METHOD}.hyperparameters.",
-        )  # fmt: skip
-    if method.get("grader") is None:
-        raise _missing(f"{METHOD}.grader")
-    tools = _tools(method.get("tools"))
+    kind, method, at = _method(body)
     request = JobRequest(
+        kind=kind,
         model=_text(body, "model", most=200),
         training_file=_text(body, "training_file", most=64),
         validation_file=_text(body, "validation_file", most=64) if body.get("validation_file") is not None else None,
@@ -104,11 +111,7 @@ def job_request(body: dict[str, Any]) -> JobRequest:
         seed=_whole(body.get("seed"), "seed", 0, 2**31 - 1),
         metadata=_metadata(body.get("metadata")),
         integrations=_integrations(body.get("integrations")),
-        grader=method["grader"],
-        tools=tools,
-        hyperparameters=_hyperparameters(method.get("hyperparameters")),
-        max_episode_steps=_whole(method.get("max_episode_steps"), f"{METHOD}.max_episode_steps", 1, MOST_STEPS),
-        response_format=_response_format(method.get("response_format")),
+        **(_supervised(method, at) if kind == "supervised" else _reinforcement(method)),
     )
     found = parts.check_grader(request.grader, where=f"{METHOD}.grader")
     request.warnings += [f"Grader, {one.path}: {one.message} {one.fix}".strip() for one in found]
@@ -116,27 +119,69 @@ def job_request(body: dict[str, Any]) -> JobRequest:
     return request
 
 
-def _method(body: dict[str, Any]) -> dict[str, Any]:
-    method = body.get("method")
+def _reinforcement(method: dict[str, Any]) -> dict[str, Any]:
+    check_known(method, REINFORCEMENT, path=f"{METHOD}.")
+    if method.get("grader") is None:
+        raise _missing(f"{METHOD}.grader")
+    steps = method.get("max_episode_steps")
+    return {
+        "grader": method["grader"],
+        "tools": _tools(method.get("tools")),
+        "hyperparameters": _hyperparameters(
+            method.get("hyperparameters"),
+            f"{METHOD}.hyperparameters",
+            {*WIRE, "reasoning_effort", *FIELDS, "lora", "extras"},
+        ),
+        "max_episode_steps": _whole(steps, f"{METHOD}.max_episode_steps", 1, MOST_STEPS),
+        "response_format": _response_format(method.get("response_format")),
+    }
+
+
+def _supervised(method: dict[str, Any], at: str) -> dict[str, Any]:
+    check_known(method, {"hyperparameters"}, path=at)
+    known = {*SUPERVISED_NAMES, *OWN_SUPERVISED}
+    return {
+        "grader": LIKE_THE_EXAMPLE,
+        "tools": [],
+        "hyperparameters": _hyperparameters(method.get("hyperparameters"), f"{at}hyperparameters", known),
+        "max_episode_steps": None,
+        "response_format": None,
+    }
+
+
+def _method(body: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """Which method, what it holds and the path to that. As with the reference, a body without `method` asks for a supervised job."""
+    method, old = body.get("method"), body.get("hyperparameters")
+    if method is None:
+        return "supervised", {"hyperparameters": old}, ""
     if not isinstance(method, dict):
         raise refuse(
-            "method must be an object with the type reinforcement.", "method",
-            fix='Send {"type": "reinforcement", "reinforcement": {"grader": {…}}}.', code="missing_required_parameter",
+            "method must be an object with the type reinforcement or supervised.", "method",
+            fix='Send {"type": "reinforcement", "reinforcement": {"grader": {…}}}.', code="invalid_type",
         )  # fmt: skip
     kind = method.get("type")
-    if kind in ("supervised", "dpo"):
-        words = {"supervised": "supervised fine-tuning", "dpo": "preference fine-tuning (DPO)"}[kind]
+    if kind == "dpo":
         raise refuse(
-            f"No backend of this installation takes {words} through this door.", "method.type",
-            fix="Send a reinforcement job.", code="method_not_available",
+            "No backend of this installation takes preference fine-tuning (DPO).", "method.type",
+            fix="Send a supervised job with the preferred answers, or a reinforcement job whose grader prefers them.",
+            code="method_not_available",
         )  # fmt: skip
-    if kind != "reinforcement":
-        raise refuse(f"method.type cannot be {str(kind)[:40]!r}.", "method.type", fix="Send reinforcement.")
-    check_known(method, {"type", "reinforcement"}, path="method.")
-    inner = method.get("reinforcement")
+    if kind not in ("reinforcement", "supervised"):
+        raise refuse(
+            f"method.type cannot be {str(kind)[:40]!r}.", "method.type", fix="Send reinforcement or supervised."
+        )
+    check_known(method, {"type", kind}, path="method.")
+    if old:
+        raise refuse(
+            "The top-level hyperparameters belong to a body without method.", "hyperparameters",
+            fix=f"Send them as method.{kind}.hyperparameters.",
+        )  # fmt: skip
+    inner = method.get(kind)
+    if inner is None and kind == "supervised":
+        inner = {}
     if not isinstance(inner, dict):
-        raise _missing(METHOD)
-    return inner
+        raise _missing(f"method.{kind}")
+    return kind, inner, f"method.{kind}."
 
 
 def _missing(where: str) -> UserError:
@@ -182,20 +227,34 @@ def _metadata(value: Any) -> dict[str, str] | None:
 
 
 def _integrations(value: Any) -> list[dict[str, Any]]:
+    """At most one, to Weights & Biases; each of its fields by its rule."""
     if value is None:
         return []
-    if not isinstance(value, list) or len(value) > 5:
+    if not isinstance(value, list):
         raise refuse("integrations must be a list.", "integrations")
-    for place, one in enumerate(value):
-        at = f"integrations[{place}]"
+    if len(value) > 1:
+        raise refuse("A job has at most one integration: its run there bears the job's own id.", "integrations[1]")
+    for one in value:
         if not isinstance(one, dict) or one.get("type") != "wandb":
-            raise refuse("An integration has the type wandb.", f"{at}.type")
-        check_known(one, {"type", "wandb"}, path=f"{at}.")
-        inner = one.get("wandb")
-        if not isinstance(inner, dict) or not isinstance(inner.get("project"), str) or not inner["project"]:
-            raise _missing(f"{at}.wandb.project")
-        check_known(inner, {"project", "name", "entity", "tags"}, path=f"{at}.wandb.")
+            raise refuse("An integration has the type wandb.", "integrations[0].type")
+        check_known(one, {"type", "wandb"}, path="integrations[0].")
+        _check_wandb(one.get("wandb"), "integrations[0].wandb")
     return value
+
+
+def _check_wandb(inner: Any, at: str) -> None:
+    if not isinstance(inner, dict) or not inner.get("project"):
+        raise _missing(f"{at}.project")
+    check_known(inner, {"project", "name", "entity", "tags"}, path=f"{at}.")
+    for name in ("project", "name", "entity"):
+        text = inner.get(name)
+        if text is not None and (not isinstance(text, str) or not 1 <= len(text) <= 128):
+            raise refuse(f"{name} must be a text of 1 to 128 characters.", f"{at}.{name}")
+    tags = inner.get("tags")
+    if tags is not None and not (
+        isinstance(tags, list) and len(tags) <= 20 and all(isinstance(tag, str) and 1 <= len(tag) <= 64 for tag in tags)
+    ):
+        raise refuse("tags must be a list of at most 20 texts of 1 to 64 characters.", f"{at}.tags")
 
 
 def _tools(value: Any) -> list[dict[str, Any]]:
@@ -238,13 +297,12 @@ def _check_tool(tool: Any, at: str) -> None:
             )  # fmt: skip
 
 
-def _hyperparameters(value: Any) -> dict[str, Any]:
-    where = f"{METHOD}.hyperparameters"
+def _hyperparameters(value: Any, where: str, known: set[str]) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise refuse("hyperparameters must be an object.", where)
-    check_known(value, {*WIRE, "reasoning_effort", *FIELDS, "lora", "extras"}, path=f"{where}.")
+    check_known(value, known, path=f"{where}.")
     for name, one in value.items():
         at = f"{where}.{name}"
         if name == "reasoning_effort":
@@ -304,8 +362,8 @@ def _warnings(body: dict[str, Any], request: JobRequest) -> list[str]:
         found.append(
             "There is no validation file: nobody sees whether it memorises, and the baseline is measured on train items."
         )
-    if request.integrations:
-        found.append("The integration is kept with the job. Metrics go to the sinks that this team has set up.")
+    if body.get("method") is None:
+        found.append("No method was named, so this is a supervised job, as with the hosted service.")
     if body.get("trainingType") is not None:
         found.append("trainingType has no meaning here and is not used.")
     return found

@@ -20,6 +20,8 @@ from jobs.states import Status
 from rftstudio.orders.models import JobOrder
 from rftstudio.orders.named import tail, tuned_name
 
+#: Hyperparameters of the reference's supervised method.
+SUPERVISED_NAMES = ("n_epochs", "batch_size", "learning_rate_multiplier")
 #: Ours → the reference's.
 ON_THE_WIRE: dict[str, str] = {Status.PAUSING: "running", Status.CANCELLING: "running"}
 OPEN_STAGES: dict[str, str] = {JobOrder.Stage.FILES: "validating_files", JobOrder.Stage.BASELINE: "validating_files"}
@@ -82,6 +84,7 @@ def wire_order(order: JobOrder) -> dict[str, Any]:
         "fine_tuned_model": None,
         "status": OPEN_STAGES.get(order.stage, order.stage),
         "error": order.error,
+        "hyperparameters": order.inner["hyperparameters"] if order.is_supervised else {},
         "method": order.method,
         "result_files": [],
         "trained_tokens": None,
@@ -112,6 +115,7 @@ def _wire_job(job: Job, usage: dict[str, Any] | None, seconds_left: float | None
     baseline, best = job.baseline, job.best_checkpoint
     is_done = job.status == Status.SUCCEEDED and best is not None and (not best.is_deleted or best.model_id)
     finish = job.heartbeat_at.timestamp() + seconds_left if seconds_left and job.heartbeat_at else None
+    method = method_of(job, order)
     return _common(job.public_id, job.team, order) | {
         "created_at": seconds(job.created_at),
         "finished_at": seconds(job.finished_at),
@@ -119,12 +123,14 @@ def _wire_job(job: Job, usage: dict[str, Any] | None, seconds_left: float | None
         "fine_tuned_model": tuned_name(job, order) if is_done else None,
         "status": ON_THE_WIRE.get(job.status, job.status),
         "error": job.error,
-        "method": method_of(job, order),
+        # The reference fills it for supervised jobs only.
+        "hyperparameters": method["supervised"]["hyperparameters"] if job.is_supervised else {},
+        "method": method,
         "result_files": _result_files(job, order),
         "trained_tokens": job.trained_tokens,
         "estimated_finish": int(finish) if finish else None,
         "seed": job.seed,
-        "usage_metrics": usage,
+        "usage_metrics": None if job.is_supervised else usage,
         "studio": {
             "status": job.status,
             "note": job.status_note,
@@ -152,7 +158,6 @@ def _common(public_id: str, team: Any, order: JobOrder | None) -> dict[str, Any]
         "id": public_id,
         "object": "fine_tuning.job",
         "organization_id": f"org-{tail(team.public_id)}",
-        "hyperparameters": {},  # the reference fills it for supervised jobs only
         "training_file": order.training_file.public_id if order else "",
         "validation_file": order.validation_file.public_id if order and order.validation_file else None,
         "integrations": order.integrations if order else [],
@@ -166,8 +171,14 @@ def _common(public_id: str, team: Any, order: JobOrder | None) -> dict[str, Any]
 def method_of(job: Job, order: JobOrder | None) -> dict[str, Any]:
     """The method with the numbers that are really used. A job from the page is told in the same shape."""
     used = {name: job.plan[name] for name in WIRE_NAMES if job.plan.get(name) is not None}
+    if job.is_supervised:
+        sent = order.inner["hyperparameters"] if order else {}
+        return {
+            "type": "supervised",
+            "supervised": {"hyperparameters": sent | {name: used[name] for name in SUPERVISED_NAMES if name in used}},
+        }
     if order:
-        inner = order.method["reinforcement"]
+        inner = order.inner
         return {"type": "reinforcement", "reinforcement": {**inner, "hyperparameters": inner["hyperparameters"] | used}}
     agent, grader = job.baseline.agent_version, job.baseline.grader_version
     told: dict[str, Any] = {
@@ -275,7 +286,10 @@ class CheckpointListWire(serializers.Serializer):
 
 
 #: Figures of the train step that a checkpoint repeats.
-STEP_FIGURES = ("train_mean_reward", "full_valid_mean_reward", "completion_tokens_mean", "reasoning_tokens_mean")
+STEP_FIGURES = (
+    "train_mean_reward", "full_valid_mean_reward", "completion_tokens_mean", "reasoning_tokens_mean", "train_loss",
+    "train_mean_token_accuracy",
+)  # fmt: skip
 
 
 def wire_checkpoints(job: Job, rows: QuerySet[Checkpoint]) -> list[dict[str, Any]]:

@@ -4,18 +4,20 @@ Nothing is stored, so a conversation is sent whole; what would need a store is r
 """
 
 import time
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from rftstudio.api import chat, serving
+from rftstudio.api import chat, responses_stream, serving
 from rftstudio.api.doors import actor_of, body_of, door
 from rftstudio.core.errors import UserError
 from rftstudio.core.ids import new_id
 from rftstudio.teams.permissions import Permission
 
+#: Of the reference, and without a counterpart in chat completions.
+UNUSED = ("max_tool_calls", "include", "top_logprobs", "context_management", "moderation")
 STORED = {"previous_response_id", "conversation", "background", "prompt"}
 KNOWN = STORED | serving.WITHOUT_EFFECT | {
     "model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "temperature", "top_p",
@@ -44,11 +46,25 @@ def response_create(request: Request) -> Any:
     served = serving.served_find(actor=actor, name=body.get("model"))
     asked = chat_body(body)
     asked["messages"] = serving.plain_messages(asked["messages"], is_local=served.is_local)
-    answer = chat.complete(actor, served, asked)
-    told = wire_response(body, answer)
-    if body.get("stream"):
-        return chat.sse(events(told), is_named=True)
-    return told
+    if not isinstance(body.get("stream"), bool | None):
+        raise UserError("stream must be true or false.", where="stream")
+    if not body.get("stream"):
+        return wire_response(body, chat.complete(actor, served, asked))
+    spoken = chat.passed_on(actor, served, asked | {"stream": True, "stream_options": {"include_usage": True}})
+    answer = chat.sse(responses_stream.events(spoken, partial(wire_response, body)), is_named=True)
+    answer._resource_closers.append(spoken.close)  # type: ignore[attr-defined]
+    return answer
+
+
+def without_effect(body: dict[str, Any]) -> list[str]:
+    """What chat has no place for; told in the answer, so that nothing is ignored in silence."""
+    text, reasoning, options = (body.get(name) or {} for name in ("text", "reasoning", "stream_options"))
+    found = [name for name in UNUSED if body.get(name)]
+    found += ["truncation"] if body.get("truncation") not in (None, "disabled") else []
+    found += ["text.verbosity"] if isinstance(text, dict) and text.get("verbosity") else []
+    found += ["reasoning.summary"] if isinstance(reasoning, dict) and reasoning.get("summary") else []
+    found += ["stream_options.include_obfuscation"] if isinstance(options, dict) and options else []
+    return found
 
 
 def chat_body(body: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +78,9 @@ def chat_body(body: dict[str, Any]) -> dict[str, Any]:
         asked["tools"] = [_tool(tool, place) for place, tool in enumerate(_list(tools, "tools"))]
     text, reasoning = body.get("text"), body.get("reasoning")
     form = text.get("format") if isinstance(text, dict) else None
-    if isinstance(form, dict) and form.get("type") == "json_schema":
+    if isinstance(form, dict) and form.get("type") == "json_object":
+        asked["response_format"] = {"type": "json_object"}
+    elif isinstance(form, dict) and form.get("type") == "json_schema":
         asked["response_format"] = {
             "type": "json_schema",
             "json_schema": {k: v for k, v in form.items() if k != "type"},
@@ -125,7 +143,9 @@ def _content(content: Any, where: str) -> str:
 
 
 def wire_response(body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-    choice, usage = answer["choices"][0], answer["usage"]
+    choice, usage, studio = answer["choices"][0], answer["usage"], answer["studio"]
+    if dropped := without_effect(body):
+        studio = {**studio, "without_effect": sorted({*studio.get("without_effect", []), *dropped})}
     is_cut = choice["finish_reason"] == "length"
     status = "incomplete" if is_cut else "completed"
     return {
@@ -157,7 +177,7 @@ def wire_response(body: dict[str, Any], answer: dict[str, Any]) -> dict[str, Any
             "output_tokens_details": {"reasoning_tokens": 0},
             "total_tokens": usage["prompt_tokens"] + usage["completion_tokens"],
         },
-        "studio": answer["studio"],
+        "studio": studio,
     }
 
 
@@ -178,34 +198,3 @@ def _output(message: dict[str, Any], status: str) -> list[dict[str, Any]]:
         items.append({"id": new_id("fc_"), "type": "function_call", "call_id": call["id"], "status": "completed",
                       **call["function"]})  # fmt: skip
     return items
-
-
-def events(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A whole response as the stream of one."""
-    for number, event in enumerate(_events(told)):
-        yield event | {"sequence_number": number}
-
-
-def _events(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    open_now = told | {"status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    yield {"type": "response.created", "response": open_now}
-    yield {"type": "response.in_progress", "response": open_now}
-    for place, item in enumerate(told["output"]):
-        at = {"output_index": place, "item_id": item["id"]}
-        empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {"arguments": ""}
-        yield {"type": "response.output_item.added", "output_index": place,
-               "item": item | {"status": "in_progress"} | empty}  # fmt: skip
-        if item["type"] == "message":
-            part = item["content"][0]
-            at_part = at | {"content_index": 0}
-            yield {"type": "response.content_part.added", "part": part | {"text": ""}, **at_part}
-            yield {"type": "response.output_text.delta", "delta": part["text"], "logprobs": [], **at_part}
-            yield {"type": "response.output_text.done", "text": part["text"], "logprobs": [], **at_part}
-            yield {"type": "response.content_part.done", "part": part, **at_part}
-        else:
-            yield {"type": "response.function_call_arguments.delta", "delta": item["arguments"], **at}
-            yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"],
-                   "name": item["name"], **at}  # fmt: skip
-        yield {"type": "response.output_item.done", "output_index": place, "item": item}
-    ended = "response.incomplete" if told["status"] == "incomplete" else "response.completed"
-    yield {"type": ended, "response": told}

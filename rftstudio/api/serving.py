@@ -30,7 +30,7 @@ MOST_CHOICES = 16
 #: What the local server of weights reads.
 READ = {
     "model", "messages", "tools", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "n", "stream",
-    "stream_options",
+    "stream_options", "stop", "logprobs",
 }  # fmt: skip
 #: What changes no word of the answer, wherever it is asked.
 WITHOUT_EFFECT = {
@@ -237,4 +237,5 @@ def _plain(message: dict[str, Any], place: int) -> dict[str, Any]:
 
 def ignored(body: dict[str, Any]) -> list[str]:
     """What the local server has no use for; told in the answer, so that nothing is ignored in silence."""
-    return sorted(key for key, value in body.items() if value is not None and key not in READ | WITHOUT_EFFECT)
+    used = READ - {"logprobs"} if body.get("stream") else READ
+    return sorted(key for key, value in body.items() if value is not None and key not in used | WITHOUT_EFFECT)

@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from rftstudio.api import (  # noqa: F401  schema registers itself by being read
     chat,
+    checkpoint_permissions,
     doors,
     evals,
     files,
@@ -20,6 +21,7 @@ from rftstudio.api.traces import TracesDoor
 app_name = "api"
 _JOB = "v1/fine_tuning/jobs/<str:public_id>"
 _ALPHA = "v1/fine_tuning/alpha"
+_LOANS = "v1/fine_tuning/checkpoints/<str:name>/permissions"
 _EVAL = "v1/evals/<str:wanted>"
 
 urlpatterns = [
@@ -34,6 +36,8 @@ urlpatterns = [
     path(f"{_JOB}/resume", fine_tuning_jobs.job_resume, name="job-resume"),
     path(f"{_JOB}/events", fine_tuning_jobs.event_list, name="job-events"),
     path(f"{_JOB}/checkpoints", fine_tuning_jobs.checkpoint_list, name="job-checkpoints"),
+    path(_LOANS, checkpoint_permissions.permissions, name="checkpoint-permissions"),
+    path(f"{_LOANS}/<str:permission>", checkpoint_permissions.permission_delete, name="checkpoint-permission"),
     path(f"{_ALPHA}/graders/run", graders.grader_run, name="grader-run"),
     path(f"{_ALPHA}/graders/validate", graders.grader_validate, name="grader-validate"),
     path(f"{_ALPHA}/tool/run", tool_runs.tool_run, name="tool-run"),

@@ -33,6 +33,11 @@ def delivery_get(*, team: Team, public_id: str) -> Delivery:
     return found
 
 
+def sink_find(*, team: Team, kind: str) -> Sink | None:
+    """One of the team's sinks of this kind to which metrics are copied now."""
+    return Sink.objects.filter(team=team, kind=kind, is_active=True).order_by("pk").first()
+
+
 def mail_choice_get(*, team: Team, user: User) -> MailChoice:
     """The person's choice, or the one that stands until they choose."""
     return MailChoice.objects.filter(team=team, user=user).first() or MailChoice(team=team, user=user)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from rftstudio.core.errors import Conflict, QuotaExceeded, UserError
 from rftstudio.core.ids import new_id
 from rftstudio.core.outbound import allowed_hosts, check_url
+from rftstudio.core.queueing import queue
 from rftstudio.core.sealed import seal
 from rftstudio.notify import finding, mails, sending, tasks
 from rftstudio.notify.models import Delivery, Event, EventType, MailChoice, Sink, Webhook
@@ -127,7 +128,7 @@ def delivery_replay(*, actor: Actor, delivery: Delivery) -> Delivery:
             webhook=delivery.webhook, event=delivery.event, round=last + 1, next_at=timezone.now()
         )
     audit(actor, "webhook.replayed", delivery.webhook, event=delivery.event.public_id)
-    tasks.wake(made.pk)
+    queue(tasks.delivery_send, made.pk)
     return made
 
 

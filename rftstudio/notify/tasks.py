@@ -1,7 +1,6 @@
 """Celery's door to notices."""
 
 from celery import shared_task
-from django.db import transaction
 
 
 @shared_task(acks_late=True)
@@ -23,17 +22,3 @@ def sinks_sweep() -> None:
     from rftstudio.notify.sinks import copying
 
     copying.sinks_sweep()
-
-
-def wake(delivery_id: int) -> None:
-    """Have a worker send it after the commit; a broker that is down is made up for by the sweep."""
-
-    def send() -> None:
-        from kombu.exceptions import OperationalError
-
-        try:
-            delivery_send.apply_async((delivery_id,), retry=False)
-        except (OperationalError, OSError):
-            return
-
-    transaction.on_commit(send)

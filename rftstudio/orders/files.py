@@ -4,12 +4,13 @@ The look finds what the import would find, without making items: the status is `
 at fault. A job that names a file reads it anew, whatever the look said.
 """
 
-from datetime import timedelta
+from collections import defaultdict
+from datetime import date, timedelta
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError, Q, QuerySet
+from django.db.models import F, ProtectedError, Q, QuerySet
 from django.utils import timezone
 
 from datasets import readers
@@ -17,20 +18,22 @@ from datasets.formats.base import BadLine, FileRefused, Row
 from datasets.models import SourceFile
 from datasets.row_checks import FAULTS, row_fault
 from datasets.services import source_file_upload
-from jobs.queueing import queue
 from rftstudio.core.errors import NotFound, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.orders import tasks
 from rftstudio.orders.models import FileNote
+from rftstudio.orders.shown_rows import SHOWN_LINES, fault_of, is_shown
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
 from rftstudio.teams.permissions import Permission, check_can
 from rftstudio.teams.services import audit
+from rftstudio.usage.services import notice_once
 
 PURPOSES = ("assistants", "batch", "fine-tune", "vision", "user_data", "evals")
 MAX_BYTES = 512 * 1000**2
 #: Larger files are looked through by a worker; the status is `uploaded` meanwhile.
 LOOK_AT_ONCE = 8_000_000
-SHOWN_LINES = 3
+WARNING = timedelta(days=3)
 EXPIRY_SECONDS = (3600, 2_592_000)
 Status = FileNote.Status
 
@@ -76,12 +79,14 @@ def file_check(*, source_file_id: int) -> None:
 def _look(row: SourceFile) -> str:
     """What keeps the file from being trained on, with the first lines at fault; nothing where it is sound."""
     found: list[str] = []
-    rows = bad = 0
+    rows, bad, shown = 0, 0, None
     try:
         with row.content.open("rb") as stream:
             for event in readers.read(stream, readers.facts_of(stream, row.filename)):
-                rows += isinstance(event, Row)
-                if words := _fault_words(event):
+                if isinstance(event, Row):
+                    rows += 1
+                    shown = is_shown(event.value) if shown is None else shown
+                if words := _fault_words(event, is_shown=bool(shown)):
                     bad += 1
                     found = found if len(found) >= SHOWN_LINES else [*found, words]
     except FileRefused as refused:
@@ -94,9 +99,10 @@ def _look(row: SourceFile) -> str:
     return " ".join(found) + more
 
 
-def _fault_words(event: Any) -> str:
-    if isinstance(event, BadLine):
-        return f"Line {event.line}, column {event.column}: {event.message} {event.fix}".strip()
+def _fault_words(event: Any, *, is_shown: bool) -> str:
+    """What is wrong with a line. Whether the file is of chats with answers or of questions, its first row says."""
+    if is_shown or isinstance(event, BadLine):
+        return fault_of(event)
     if isinstance(event, Row) and (code := row_fault(event.value)):
         return f"Line {event.line}: {FAULTS[code].message} {FAULTS[code].fix}"
     return ""
@@ -136,9 +142,32 @@ def _discard(row: SourceFile) -> None:
     content.storage.delete(content.name)
 
 
-def files_sweep() -> int:
-    """Discard what has expired, and look again at what nobody looked at for a while."""
+def files_warn() -> int:
+    """Tell owners, once for each day, which files expire within three days. What was to live no longer than that is the
+    program's own business: it said so when it uploaded."""
     now = timezone.now()
+    soon = FileNote.objects.filter(expires_at__gt=now, expires_at__lte=now + WARNING, deleted_at=None)
+    soon = soon.filter(expires_at__gt=F("source_file__created_at") + WARNING)
+    days: dict[tuple[Team, date], list[str]] = defaultdict(list)
+    for note in soon.select_related("source_file__team").order_by("pk")[:500]:
+        days[note.source_file.team, note.expires_at.date()].append(note.source_file.filename)
+    told = 0
+    for (team, day), names in days.items():
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        told += notice_once(
+            key=f"file-expiry/{team.public_id}/{day}",
+            team=team,
+            title=f"{len(names)} uploaded file{'s' if len(names) > 1 else ''} will expire on {day:%d %B %Y}",
+            text=f"{shown}. They were uploaded through the REST door with that date. To keep one, download it and upload it "
+            "again; dataset versions that were read from them stay.",
+        )
+    return told
+
+
+def files_sweep() -> int:
+    """Discard what has expired, tell what will, and look again at what nobody looked at for a while."""
+    now = timezone.now()
+    files_warn()
     gone = FileNote.objects.filter(expires_at__lte=now, deleted_at=None).select_related("source_file")
     for note in gone[:100]:
         _discard(note.source_file)

@@ -1,6 +1,8 @@
 """What the REST door needs beyond the floors below: jobs that were asked for and are not launched yet, which model a name
 means, and what is known of an uploaded file."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 
@@ -127,6 +129,15 @@ class JobOrder(TeamOwned):
 
     def __str__(self) -> str:
         return self.public_id
+
+    @property
+    def is_supervised(self) -> bool:
+        return self.method.get("type") == "supervised"
+
+    @property
+    def inner(self) -> dict[str, Any]:
+        """What `method` holds under the name of its type."""
+        return self.method[self.method["type"]]
 
 
 class OrderLabel(models.Model):

@@ -15,6 +15,8 @@ FIRST = (
     "step", "train_mean_reward", "full_valid_mean_reward", "completion_tokens_mean", "reasoning_tokens_mean",
     "mean_unresponsive_rewards", "sampling_duration", "training_duration", "eval_duration", "total_duration",
 )  # fmt: skip
+#: A supervised job's, as the hosted service wrote them; what it learnt is measured by the validation reward.
+FIRST_SUPERVISED = ("step", "train_loss", "train_accuracy", "full_valid_mean_reward", "total_duration")
 PURPOSE = "fine-tune-results"
 _OWN = ("entropy", "kl", "grad_norm", "loss", "learning_rate")
 
@@ -24,7 +26,7 @@ def result_file_make(order: JobOrder) -> None:
     lines = [_line(step.number, step.metrics) for step in TrainStep.objects.filter(job=order.job).order_by("number")]
     made = None
     if lines:
-        content = io.BytesIO(_csv(lines))
+        content = io.BytesIO(_csv(lines, FIRST_SUPERVISED if order.is_supervised else FIRST))
         made = source_file_upload(
             actor=system_actor(order.team), filename=f"{order.public_id}-results.csv", content=content, purpose=PURPOSE
         )
@@ -32,8 +34,8 @@ def result_file_make(order: JobOrder) -> None:
     JobOrder.objects.filter(pk=order.pk).update(result_file=made, finished_at=timezone.now())
 
 
-def _csv(lines: list[dict[str, Any]]) -> bytes:
-    names = list(dict.fromkeys([*FIRST, *(name for line in lines for name in line)]))
+def _csv(lines: list[dict[str, Any]], first: tuple[str, ...]) -> bytes:
+    names = list(dict.fromkeys([*first, *(name for line in lines for name in line)]))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, restval="")
     writer.writeheader()
@@ -56,6 +58,7 @@ def _line(step: int, metrics: dict[str, Any]) -> dict[str, Any]:
         for name, value in part.items():
             if name not in ("name", "type"):
                 line[f"errors/graders/{part['type']}/{part['name']}/errors/{name}"] = value
+    line |= {"train_loss": metrics.get("train_loss"), "train_accuracy": metrics.get("train_mean_token_accuracy")}
     line |= {f"tool_calls_to_{name}": value for name, value in (metrics.get("tools") or {}).items()}
     line |= {name: metrics[name] for name in _OWN if name in metrics}
     return {name: value for name, value in line.items() if value is not None}

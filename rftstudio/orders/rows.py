@@ -12,9 +12,10 @@ from datasets import repairs, repeats, reports
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, LineProblem, SourceFile, Split
 from datasets.row_stats import Stats
 from datasets.services import dataset_create, dataset_version_freeze, dataset_version_import
-from rftstudio.core.errors import UserError
+from rftstudio.core.errors import Conflict, UpstreamUnavailable, UserError
 from rftstudio.orders.models import JobOrder
 from rftstudio.orders.parts import line_name
+from rftstudio.orders.shown_rows import items_file
 from rftstudio.teams.actor import Actor
 
 LEAST_ROWS = 10
@@ -25,25 +26,33 @@ def version_ready(*, actor: Actor, order: JobOrder) -> DatasetVersion:
     """The version of these bytes: one that an earlier order made, else a new one. UserError says what is wrong, by line."""
     if found := _earlier(order):
         return found
+    train, valid = (_readable(actor, order, param) for param in ("training_file", "validation_file"))
     name = line_name(order.training_file.filename.rsplit(".", 1)[0] or "Training file")
     dataset = Dataset.objects.filter(team=actor.team, slug=slugify(name)[:120]).first()
     dataset = dataset or dataset_create(actor=actor, name=name)
-    version = _take_in(actor, dataset, order.training_file, "training_file", None)
+    version = _take_in(actor, dataset, train, "training_file", None)
     Item.objects.filter(version=version).update(split=Split.TRAIN)
-    if order.validation_file:
+    if valid:
         first = Item.objects.filter(version=version).order_by("-position").first().position + 1
-        version = _take_in(actor, dataset, order.validation_file, "validation_file", version)
+        version = _take_in(actor, dataset, valid, "validation_file", version)
         Item.objects.filter(version=version, position__gte=first).update(split=Split.VALIDATION)
     version.stats = version.stats | {"repeats": repeats.repeats_find(version)}
     version.save(update_fields=["stats", "updated_at"])
     return dataset_version_freeze(actor=actor, version=version)
 
 
+def _readable(actor: Actor, order: JobOrder, param: str) -> SourceFile | None:
+    """The file as rows that can be taken in: chats with their answers are cut where the first answer stands."""
+    file: SourceFile | None = getattr(order, param)
+    return items_file(actor=actor, file=file, param=param) if file and order.is_supervised else file
+
+
 def _earlier(order: JobOrder) -> DatasetVersion | None:
-    """Of an earlier order with the very same bytes."""
+    """Of an earlier order of this method with the very same bytes."""
     rows = JobOrder.objects.filter(
-        team=order.team, dataset_version__isnull=False, training_file__sha256=order.training_file.sha256
-    )
+        team=order.team, dataset_version__isnull=False, training_file__sha256=order.training_file.sha256,
+        method__type=order.method["type"],
+    )  # fmt: skip
     if order.validation_file:
         rows = rows.filter(validation_file__sha256=order.validation_file.sha256)
     else:
@@ -55,7 +64,10 @@ def _earlier(order: JobOrder) -> DatasetVersion | None:
 def _take_in(
     actor: Actor, dataset: Dataset, file: SourceFile, param: str, add_to: DatasetVersion | None
 ) -> DatasetVersion:
-    version = dataset_version_import(actor=actor, dataset=dataset, source_file=file, add_to=add_to)
+    try:
+        version = dataset_version_import(actor=actor, dataset=dataset, source_file=file, add_to=add_to)
+    except Conflict as exc:  # another order is taking in the same bytes; its version is found at the next look
+        raise UpstreamUnavailable(exc.message, where=param, fix=exc.fix) from exc
     if version.problems.filter(code="duplicate_id", state=LineProblem.State.OPEN).exists():
         repairs.kind_fix(actor=actor, version=version, code="duplicate_id")
         version.refresh_from_db()

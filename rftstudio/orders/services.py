@@ -16,9 +16,9 @@ from django.utils import timezone
 from datasets.models import SourceFile
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.selectors import ACTIVE
-from jobs.queueing import queue
 from jobs.states import ENDED
 from rftstudio.core.errors import Conflict, StudioError, UpstreamUnavailable, UserError
+from rftstudio.core.queueing import queue
 from rftstudio.core.sealed import seal
 from rftstudio.orders import parts, results, stages, tasks
 from rftstudio.orders.models import JobOrder, OrderLabel
@@ -93,6 +93,8 @@ def order_place(
             )  # fmt: skip
             order.grader_version = parts.grader_version_ready(actor=actor, config=grader)
             story_add(order, f"Created fine-tuning job: {order.public_id}")
+            for one in integrations or []:
+                story_add(order, f"Metrics are copied to Weights & Biases, project {one['wandb']['project']}.")
             for words in warnings or []:
                 story_add(order, words, level="warn")
             order.save()

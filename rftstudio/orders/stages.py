@@ -13,6 +13,7 @@ from jobs import plan as plans
 from jobs import selectors as job_selectors
 from jobs import services as job_services
 from jobs.agents.models import AgentVersion
+from jobs.demonstrations import TURNS, TURNS_FIELD
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import evaluation_find
@@ -111,7 +112,7 @@ def _agent_version(actor: Actor, order: JobOrder) -> AgentVersion:
     for name in differ:
         schemas[name] = {}  # a tool without a schema takes the one in the item's row
         story_add(order, f"Rows describe the tool {name} in several ways; each row's own description is used.")
-    method = order.method["reinforcement"]
+    method = order.inner
     reply, effort = reply_tokens(order.alias), order.hyperparameters.get("reasoning_effort")
     sampling = {"max_tokens": reply} | ({"reasoning_effort": effort} if effort not in (None, "default") else {})
     steps = method.get("max_episode_steps")
@@ -155,6 +156,11 @@ def _check_offered(order: JobOrder, asked: list[str], schemas: dict[str, Any]) -
         story_add(order, words, level="warn")
 
 
+def shown_of(order: JobOrder) -> dict[str, Any] | None:
+    """What a supervised job learns from: the turns that its rows held."""
+    return {"from": TURNS, "field": TURNS_FIELD} if order.is_supervised else None
+
+
 def plan_of(order: JobOrder, ground: plans.Ground) -> dict[str, Any]:
     """The hyperparameters as a plan takes them: what was sent, then the alias's defaults, then the reference's meaning."""
     sent = {name: value for name, value in order.hyperparameters.items() if value not in (None, plans.AUTO)}
@@ -168,7 +174,7 @@ def plan_of(order: JobOrder, ground: plans.Ground) -> dict[str, Any]:
 def _check_plan(order: JobOrder, agent_version: AgentVersion) -> dict[str, Any]:
     """Refuse hyperparameters that do not fit before anything is spent."""
     draft = Evaluation(dataset_version=order.dataset_version, agent_version=agent_version, model=order.model)
-    ground = job_selectors.plan_ground(draft)
+    ground = job_selectors.plan_ground(draft, shown_of(order))
     wanted = order.hyperparameters.get("batch_size")
     if isinstance(wanted, int) and wanted > ground.train_items:
         words = f"batch_size is {wanted} and the training file has {ground.train_items} rows; each train step takes all of them."
@@ -177,7 +183,10 @@ def _check_plan(order: JobOrder, agent_version: AgentVersion) -> dict[str, Any]:
         return plans.plan_fill(plan_of(order, ground), ground=ground)
     except UserError as exc:
         raise UserError(
-            exc.message, where=f"{METHOD}.hyperparameters.{exc.where}", fix=exc.fix, code="invalid_hyperparameters"
+            exc.message,
+            where=f"method.{order.method['type']}.hyperparameters.{exc.where}",
+            fix=exc.fix,
+            code="invalid_hyperparameters",
         ) from exc
 
 
@@ -223,7 +232,9 @@ def _launch(order: JobOrder, actor: Actor) -> None:
             job = job_services.job_launch(
                 actor=actor,
                 baseline=order.baseline,
-                plan=plan_of(order, job_selectors.plan_ground(order.baseline)),
+                plan=plan_of(order, job_selectors.plan_ground(order.baseline, shown_of(order))),
+                method=order.method["type"],
+                demonstrations=shown_of(order),
                 seed=order.seed,
                 backend=order.backend,
                 name=order.suffix,

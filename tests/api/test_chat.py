@@ -46,14 +46,16 @@ def hosted(team, settings):
 
 
 def test_chat_answers_under_the_name_that_was_asked(ai, local, team):
-    answer = ai.chat.completions.create(model="Tiny", messages=ASK, max_completion_tokens=9, logprobs=True, user="me")
+    answer = ai.chat.completions.create(
+        model="Tiny", messages=ASK, max_completion_tokens=9, top_logprobs=2, logprobs=True, user="me"
+    )
     ChatCompletion.model_validate(answer.model_dump())
     assert (answer.model, answer.choices[0].message.content) == ("Tiny", "Good day.")
-    assert answer.studio["without_effect"] == ["logprobs"]
+    assert answer.studio["without_effect"] == ["top_logprobs"]
     sent = local.requests[0].json()
     assert sent["messages"] == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello?"}]
     assert (sent["model"], sent["max_completion_tokens"]) == ("/weights", 9)
-    assert "logprobs" not in sent
+    assert "top_logprobs" not in sent
     lines = LedgerLine.objects.filter(team=team, kind="spent")
     assert sorted(lines.values_list("unit", "quantity")) == [("input_token", 20), ("output_token", 7)]
     assert Reservation.objects.get().status == "settled"
@@ -73,10 +75,20 @@ def test_chat_streams_what_it_has(ai, local):
     assert "content.delta" in kinds
     assert (whole.choices[0].message.content, whole.choices[0].finish_reason) == ("Good day.", "stop")
     assert whole.usage.total_tokens == 27
+    first = next(iter(ai.chat.completions.create(model="Tiny", messages=ASK, stream=True, logit_bias={"1": 1})))
+    assert first.studio["without_effect"] == ["logit_bias"]
     local.answer = lambda messages, tools: {"tool_calls": [CALLED]}
-    chunks = list(ai.chat.completions.create(model="Tiny", messages=ASK, tools=[TOOL], stream=True))
-    assert chunks[0].choices[0].delta.tool_calls[0].function.name == "look_up"
+    chunks = list(ai.chat.completions.create(model="Tiny", messages=ASK, tools=[TOOL], stream=True, stop=["x"]))
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or []]
+    assert calls[0].function.name == "look_up"
+    assert local.requests[-1].json()["stop"] == ["x"]
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+def test_several_choices_are_streamed_when_they_are_done(ai, local):
+    chunks = list(ai.chat.completions.create(model="Tiny", messages=ASK, stream=True, n=2))
+    said = [(chunk.choices[0].index, chunk.choices[0].delta.content) for chunk in chunks]
+    assert [one for one in said if one[1]] == [(0, "Good day."), (1, "Good day.")]
 
 
 def test_responses_translate_to_chat_and_back(ai, local):
@@ -85,6 +97,7 @@ def test_responses_translate_to_chat_and_back(ai, local):
     first = ai.responses.create(model="Tiny", instructions="Be short.", input="Cap?", tools=[flat], store=False,
                                 include=["reasoning.encrypted_content"])  # fmt: skip
     Response.model_validate(first.model_dump())
+    assert first.studio["without_effect"] == ["include"], "nothing is encrypted here"
     call = first.output[0]
     assert (call.type, call.name, call.arguments, call.call_id) == ("function_call", "look_up", '{"a":1}', "call_1")
     history = [{"role": "user", "content": "Cap?"}, call.to_dict(),
@@ -103,8 +116,25 @@ def test_responses_stream_as_the_sdk_reads_them(ai, local):
         whole = stream.get_final_response()
     assert kinds[0] == "response.created"
     assert kinds[-1] == "response.completed"
-    assert "response.output_text.delta" in kinds
+    assert kinds.count("response.output_text.delta") == 2, "word by word"
     assert whole.output_text == "Good day."
+    assert whole.usage.total_tokens == 27
+    Response.model_validate(whole.model_dump())
+
+
+def test_responses_stream_gives_words_and_calls_in_order(ai, local, team):
+    local.answer = lambda messages, tools: {"content": "Let me look.", "tool_calls": [CALLED]}
+    events = list(ai.responses.create(model="Tiny", input="Cap?", stream=True, include=["reasoning.encrypted_content"]))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    whole = events[-1].response
+    assert [item.type for item in whole.output] == ["message", "function_call"]
+    assert (whole.output_text, whole.output[1].arguments) == ("Let me look.", '{"a":1}')
+    assert whole.studio["without_effect"] == ["include"]
+    ids = {event.item_id for event in events if event.type == "response.output_text.delta"}
+    assert ids == {whole.output[0].id}
+    done = next(event for event in events if event.type == "response.function_call_arguments.done")
+    assert (done.item_id, done.output_index) == (whole.output[1].id, 1)
+    assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 7
 
 
 def test_what_needs_a_store_is_refused(ai, local):

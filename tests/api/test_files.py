@@ -1,5 +1,7 @@
 """`/v1/files` through the unmodified SDK."""
 
+from datetime import timedelta
+
 import openai
 import pytest
 from django.utils import timezone
@@ -9,6 +11,7 @@ from datasets.models import SourceFile
 from rftstudio.orders import files as kept
 from rftstudio.orders.models import FileNote
 from rftstudio.teams.models import AuditEvent
+from rftstudio.usage.models import Notice
 from tests.api.conftest import jsonl, rows_of
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +87,23 @@ def test_expired_file_is_gone_and_swept(ai):
         ai.files.retrieve(made.id)
     kept.files_sweep()
     assert not SourceFile.objects.exists()
+
+
+def test_owners_are_told_once_of_files_that_will_expire(ai, team):
+    week = {"anchor": "created_at", "seconds": 7 * 86_400}
+    for name in ("a.jsonl", "b.jsonl"):
+        ai.files.create(file=(name, GOOD), purpose="fine-tune", expires_after=week)
+    ai.files.create(file=("short.jsonl", GOOD), purpose="fine-tune", expires_after={**week, "seconds": 7200})
+    assert kept.files_warn() == 0, "a week is far, and what lives two hours was meant to"
+    SourceFile.objects.update(created_at=timezone.now() - timedelta(days=5))
+    day = timezone.now() + timedelta(days=2)
+    FileNote.objects.exclude(source_file__filename="short.jsonl").update(expires_at=day)
+    FileNote.objects.filter(source_file__filename="short.jsonl").update(expires_at=timezone.now() - timedelta(days=4))
+    assert kept.files_warn() == 1
+    kept.files_sweep()
+    notice = Notice.objects.get()
+    assert (notice.team, notice.title) == (team, f"2 uploaded files will expire on {day:%d %B %Y}")
+    assert notice.text.startswith("a.jsonl, b.jsonl.")
 
 
 @pytest.mark.parametrize(

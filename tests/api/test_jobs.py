@@ -333,7 +333,7 @@ BAD = [
     (put("metadata", {str(n): "x" for n in range(17)}), "metadata", "16"),
     (put("metadata", {"a": 1}), "metadata.a", "text"),
     (put("integrations", [{"type": "wandb", "wandb": {}}]), "integrations[0].wandb.project", "Missing"),
-    (put("method", {"type": "supervised", "supervised": {}}), "method.type", "supervised"),
+    (put("method", {"type": "sft", "sft": {}}), "method.type", "reinforcement or supervised"),
     (put("method", {"type": "dpo", "dpo": {}}), "method.type", "DPO"),
     (put("hyperparameters", {"n_epochs": 1}), "hyperparameters", "top-level"),
     (put(f"{R}.grader", None), f"{R}.grader", "Missing"),
@@ -465,3 +465,41 @@ def test_no_secret_is_in_logs_errors_answers_or_rows(ai, secret, asked, upload, 
     hidden = ["very-secret-tool-key", "very-secret-grader-key", secret]
     assert [word for text in shown for word in hidden if word in text] == []
     assert json.loads(shown[2])["method"]["reinforcement"]["grader"]["graders"]["a"]["headers"] == {"A": "**********"}
+
+
+def test_checkpoint_is_lent_to_nobody_and_says_so(ai, reader, foreign, asked, trainer):  # noqa: F811
+    made = ai.fine_tuning.jobs.create(**asked)
+    look_until(bring_to_launch(made.id), seconds=40)
+    name = ai.fine_tuning.jobs.checkpoints.list(made.id).data[0].fine_tuned_model_checkpoint
+    loans = ai.fine_tuning.checkpoints.permissions
+    assert loans.list(name).data == []
+    with pytest.raises(openai.BadRequestError) as refusal:
+        list(loans.create(name, project_ids=["proj_1"]))
+    assert (refusal.value.body["code"], refusal.value.body["param"]) == ("sharing_not_available", "project_ids")
+    with pytest.raises(openai.NotFoundError, match="no permission"):
+        loans.delete("cp_1", fine_tuned_model_checkpoint=name)
+    with pytest.raises(openai.NotFoundError, match="does not exist"):
+        foreign.fine_tuning.checkpoints.permissions.list(name)
+    with pytest.raises(openai.PermissionDeniedError):
+        list(reader.fine_tuning.checkpoints.permissions.create(name, project_ids=["proj_1"]))
+
+
+def test_what_breaks_on_our_side_is_the_envelope_without_its_insides(client, secret, asked, monkeypatch, caplog):
+    def breaks(**values):
+        raise RuntimeError("password=hunter2")
+
+    monkeypatch.setattr(orders, "order_place", breaks)
+    client.raise_request_exception = False
+    answer = client.post(
+        "/v1/fine_tuning/jobs", asked, "application/json", headers={"Authorization": f"Bearer {secret}"}
+    )
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"], error["param"], error["code"]) == (
+        500,
+        "server_error",
+        None,
+        "studio_failed",
+    )
+    assert answer["X-Request-ID"] in error["message"]
+    assert "hunter2" not in answer.content.decode()
+    assert any("v1.broken" in str(record.msg) for record in caplog.records)

@@ -156,10 +156,11 @@ def test_upload_that_is_no_data_says_what_it_is(client_of, member, team):
 
 def test_large_upload_is_imported_in_the_background(client_of, member, team, monkeypatch):
     from datasets import tasks, views
+    from rftstudio.core import queueing
 
     queued = []
     monkeypatch.setattr(views, "IMPORT_AT_ONCE", 10)
-    monkeypatch.setattr(tasks.dataset_version_import, "delay_on_commit", queued.append)
+    monkeypatch.setattr(queueing, "queue", lambda task, import_id: queued.append(import_id))
     client = client_of(member)
     file = SimpleUploadedFile("sums.jsonl", many(4))
     client.post(reverse("datasets:dataset-new", args=[team.slug]), {"name": "Sums", "file": file})

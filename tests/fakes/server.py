@@ -6,6 +6,7 @@ were sent and can be told to misbehave.
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -153,7 +154,22 @@ class ModelServer(HttpServer):
             return self.script.pop(0)
         asked = request.json()
         message = {"role": "assistant", "content": None, **self.answer(asked["messages"], asked.get("tools") or [])}
+        if asked.get("stream"):
+            return Reply(body=streamed(completion(message)), headers={"Content-Type": "text/event-stream"})
         return Reply.of(completion(message, asked.get("model", "")), seconds=self.seconds)
+
+
+def streamed(whole: dict[str, Any]) -> bytes:
+    """A completion as server-sent events: who speaks, each word, the calls, how it ended, the usage."""
+    message, base = whole["choices"][0]["message"], {**whole, "object": "chat.completion.chunk"}
+    words = re.findall(r"\S+\s*", message.get("content") or "")
+    calls = [{"index": place, **call} for place, call in enumerate(message.get("tool_calls") or [])]
+    deltas = [{"role": "assistant", "content": ""}, *({"content": word} for word in words)]
+    deltas += [{"tool_calls": calls}] if calls else []
+    pieces = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    pieces.append({"index": 0, "delta": {}, "finish_reason": whole["choices"][0]["finish_reason"]})
+    told = [{**base, "choices": [one], "usage": None} for one in pieces] + [{**base, "choices": []}]
+    return b"".join(b"data: " + json.dumps(one).encode() + b"\n\n" for one in told) + b"data: [DONE]\n\n"
 
 
 def completion(message: dict[str, Any], model: str = "fake", **extra: Any) -> dict[str, Any]:

@@ -60,6 +60,19 @@ def test_answers_that_items_hold_become_demonstrations(member, ready_baseline):
     assert job.plan["max_steps"] == 4
 
 
+def test_turns_that_items_hold_become_demonstrations_and_are_offered(member, ready_baseline):
+    turns = '[{"role":"assistant","content":"a"},{"role":"user","content":"b"},{"role":"assistant","content":"c"}]'
+    raw = f'{{"messages":[{{"role":"user","content":"x"}}],"shown":{turns}}}'
+    Item.objects.filter(key="train-3").update(raw=raw)
+    choice = {"from": "turns", "field": "shown"}
+    job = job_launch(actor=member, baseline=ready_baseline, plan={}, method="supervised", demonstrations=choice)
+    (row,) = run_spec(job).train
+    assert [turn["content"] for turn in row["turns"]] == ["a", "b", "c"]
+    offered = [one.key for one in demonstrations.sources(ready_baseline)]
+    assert "turns:shown" in offered
+    assert "references:shown" not in offered
+
+
 @pytest.mark.parametrize(
     "choice, words",
     [

@@ -257,6 +257,8 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "api:job-resume": OtherRule("key", of=("job",), method="post", status=400),
     "api:job-events": OtherRule("key", of=("job",)),
     "api:job-checkpoints": OtherRule("key", of=("job",)),
+    "api:checkpoint-permissions": OtherRule("key", of=("tuned_name",)),
+    "api:checkpoint-permission": OtherRule("key", of=("tuned_name", "nonsense"), method="delete", status=404),
     "api:eval": OtherRule("key", of=("eval",)),
     "api:eval-runs": OtherRule("key", of=("eval",)),
     "api:eval-run": OtherRule("key", of=("eval", "eval_run")),

@@ -10,6 +10,7 @@ from jobs.models import Checkpoint, Job
 from jobs.rollouts.models import MaskRule, RegradeRun, SavedView
 from rftstudio.notify.models import Delivery, Event, Sink
 from rftstudio.notify.services import webhook_create
+from rftstudio.orders.named import tuned_name
 from rftstudio.teams import services as teams
 from rftstudio.teams.models import Membership, UserSession
 from rftstudio.usage.models import Approval
@@ -51,6 +52,7 @@ def world_of(team) -> dict[str, object]:
         team=team, type="studio.test", key=f"{team.slug}-1", object_id="x", happened_at=timezone.now()
     )
     delivery = Delivery.objects.create(webhook=webhook, event=event, next_at=timezone.now())
+    saved = Checkpoint.objects.create(team=team, job=job, step_number=1, path="gone")
     return {
         "member": Membership.objects.get(team=team, user=other.user).pk,
         "key": key.public_id,
@@ -80,7 +82,8 @@ def world_of(team) -> dict[str, object]:
         "eval": job.public_id.replace("ftjob-", "eval_"),
         "eval_run": baseline.batch.public_id.replace("batch-", "evalrun_"),
         "eval_item": rollout.public_id.replace("roll-", "outputitem_"),
-        "checkpoint": Checkpoint.objects.create(team=team, job=job, step_number=1, path="gone").public_id,
+        "checkpoint": saved.public_id,
+        "tuned_name": tuned_name(job, None, saved.step_number),
         "dataset": draft.dataset.public_id,
         "agent_version": baseline.agent_version.public_id,
         "batch": baseline.batch.public_id,

@@ -1,12 +1,9 @@
 """Supervised warm start: TRL's SFT over demonstrations. Imported by the trainer process only.
 
-A demonstration is an item with the turns that should follow it. It is rendered exactly as a rollout is: the prompt, then
-each of the policy's turns up to its closing token, then what the tools answered. Only the policy's own tokens are
-learnt. Validation runs real rollouts on the validation items, so its curve and that of a later job from rewards can be
-laid over each other.
+A demonstration is an item with the turns that should follow it; `encoding` says which of its tokens are learnt. Validation
+runs real rollouts on the validation items, so its curve and that of a later job from rewards can be laid over each other.
 """
 
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +11,10 @@ from transformers import PrinterCallback, ProgressCallback
 from trl import SFTConfig, SFTTrainer
 
 from datasets import Dataset  # the Hugging Face library: the repository root is last on sys.path
-from jobs.agents.tools.spec import ToolSpec
-from jobs.agents.tools.toolset import Toolset
-from jobs.agents.tools.types import limits_from
+from jobs.backends.trl.encoding import encode
 from jobs.backends.trl.spec import Spec, SpecError, TrainItem
-from jobs.rollouts.engine.messages import opening_messages
 from jobs.rollouts.policies.hf_chat import HfChat
 
-IGNORED = -100
 #: Extras of `GRPOConfig` that mean the same here.
 PASSED_ON = ("deepspeed", "fsdp", "fsdp_config", "optim", "weight_decay", "max_grad_norm", "warmup_steps",
              "adam_beta1", "adam_beta2", "bf16", "gradient_checkpointing")  # fmt: skip
@@ -80,29 +73,3 @@ def demonstrations(spec: Spec, rows: list[TrainItem], chat: HfChat) -> Dataset:
             raise SpecError(f"Item {row.key}: {exc}", param="training_file") from exc
         examples.append({"input_ids": ids, "labels": labels})
     return Dataset.from_list(examples)
-
-
-def encode(chat: HfChat, spec: Spec, row: TrainItem) -> tuple[list[int], list[int]]:
-    """The conversation as a rollout's tokens; labels are those of the policy's turns, `IGNORED` elsewhere."""
-    specs = [ToolSpec.from_dict(tool) for tool in spec.tools]
-    tools = Toolset(specs, item=row.item, trace_id="", limits=limits_from(spec.limits)).schemas()
-    messages = opening_messages(row.item, spec.system_prompt)
-    ids = chat.prompt_ids(messages, tools)
-    labels = [IGNORED] * len(ids)
-    turns = list(row.turns)
-    if not turns or turns[0].get("role") != "assistant":
-        raise SpecError(f"Item {row.key} has no turn of the assistant to learn from.", param="training_file")
-    while turns:
-        wrote = chat.reply_ids(messages, turns[0], tools)
-        ids, labels = ids + wrote, labels + wrote
-        answers = list(takewhile(lambda turn: turn.get("role") != "assistant", turns[1:]))
-        messages, turns = [*messages, turns[0], *answers], turns[1 + len(answers) :]
-        if turns:
-            new = chat.continuation_ids(answers)
-            ids, labels = ids + new, labels + [IGNORED] * len(new)
-    if len(ids) > chat.context:
-        raise SpecError(
-            f"Item {row.key} has {len(ids)} tokens with its demonstration; {chat.context} fit the model.",
-            param="training_file",
-        )
-    return ids, labels

@@ -12,13 +12,14 @@ class Stopped(Exception):
 @dataclass
 class Ask:
     """One prompt to continue. `draw` gives numbers in [0, 1): one for each token, so a try does not depend on its
-    neighbours in the batch. Temperature 0 is greedy."""
+    neighbours in the batch. Temperature 0 is greedy. `watch` is called with each token and ends the try when it says so."""
 
     prompt: list[int]
     max_tokens: int
     draw: Callable[[], float] = field(default_factory=lambda: random.Random().random)  # noqa: S311
     temperature: float = 1.0
     top_p: float = 1.0
+    watch: Callable[[int], bool] | None = None
 
 
 @dataclass

@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenize
 from transformers.cache_utils import DynamicCache
 
 from jobs.rollouts.engine.types import PolicyReply
+from jobs.rollouts.policies.following import visible
 from jobs.rollouts.policies.generation import Ask, Generation, Stopped
 
 #: For a tokenizer that brings no response template: the form most open models were taught.
@@ -108,18 +109,19 @@ class HfChat:
         return wrote[: end + 1]
 
     def continuation_ids(self, messages: list[dict[str, Any]]) -> list[int]:
-        """What follows the policy's own closing token when `messages` (tool results) are appended: the rest of its
+        """What follows the policy's own closing token when `messages` (tool results, or a user's next turn) are appended: the rest of its
         turn, the results, the opening of its next turn. Found by rendering a small conversation with and without."""
         key = json.dumps(messages, sort_keys=True, default=str)
         return remembered(self._suffixes, key, SUFFIXES_KEPT, lambda: self._render_continuation(messages))
 
     def _render_continuation(self, messages: list[dict[str, Any]]) -> list[int]:
-        names = [message.get("name") or "tool" for message in messages if message.get("role") == "tool"] or ["tool"]
+        names = [message.get("name") or "tool" for message in messages if message.get("role") == "tool"]
         calls = [
             {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": {}}}
             for n, name in enumerate(names)
         ]
-        opening = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "", "tool_calls": calls}]
+        said = {"content": "", "tool_calls": calls} if calls else {"content": "x"}  # a user's next turn follows words
+        opening = [{"role": "user", "content": "x"}, {"role": "assistant", **said}]
         before = remembered(
             self._openings, json.dumps(names), PROMPTS_KEPT,
             lambda: self._render(opening, [], add_generation_prompt=False),
@@ -159,9 +161,9 @@ class HfChat:
         finally:
             self.model.train(was_training)
 
-    def reply(self, ask: Ask, generation: Generation) -> PolicyReply:
-        """A generation as an assistant message with its counts."""
-        text = self.tokenizer.decode(generation.ids)
+    def reply(self, ask: Ask, generation: Generation, *, text: str | None = None) -> PolicyReply:
+        """A generation as an assistant message with its counts; `text` where it was cut at a stop text."""
+        text = self.tokenizer.decode(generation.ids) if text is None else text
         message = self.reader.read(text, prefix=self.tokenizer.decode(ask.prompt[-64:]))
         count = len(generation.ids)
         finish = "tool_calls" if message["tool_calls"] and generation.finish_reason == "stop" else None
@@ -221,7 +223,8 @@ class Decoding:
             out.ids.append(tokens[row])
             out.logprobs.append(logprobs[row])
             out.entropies.append(entropies[row])
-            if tokens[row] in self.chat.eos_ids:
+            watch = self.asks[n].watch
+            if tokens[row] in self.chat.eos_ids or (watch is not None and watch(tokens[row])):
                 out.finish_reason = "stop"
             elif len(out.ids) < self.asks[n].max_tokens:
                 stay.append(row)
@@ -302,10 +305,19 @@ class ReplyReader:
         if calls.get("content") == "json":
             calls["content"] = "text"  # keep the model's own spelling; JSON is judged where the call is made
         opening = calls.get("open") or calls.get("open_pattern") or ""
-        opening = opening[0] if isinstance(opening, list) else opening
-        found = re.search(r"<[^>(]+>", opening.replace("\\", ""))
-        self.template, self.marker = template, found.group(0) if found else ""
+        self.template, self.marker = template, _mark(opening)
+        thought = template["fields"].get("reasoning_content") or template["fields"].get("thinking") or {}
+        self.thinking = tuple(_mark(thought.get(key) or thought.get(f"{key}_pattern")) for key in ("open", "close"))
+        # A template whose marks are no plain text is shown when it has been read as a whole.
+        self.is_readable_early = (not calls or bool(self.marker)) and (not thought or all(self.thinking))
         tokenizer.parse_response("x", schema=template, prefix="")  # a broken template must not wait for a broken reply
+
+    def early(self, text: str, *, prefix: str) -> str:
+        """The content of a reply that is still being written, as far as it is certain."""
+        if not self.is_readable_early:
+            return ""
+        thinking = self.thinking if all(self.thinking) else None
+        return visible(text, prefix=prefix, marks=[self.marker] if self.marker else [], thinking=thinking)
 
     def read(self, text: str, *, prefix: str) -> dict[str, Any]:
         """`content`, `reasoning` and `tool_calls` of a reply."""
@@ -325,6 +337,13 @@ class ReplyReader:
             "reasoning": str(message.get("reasoning_content") or message.get("thinking") or "").strip(),
             "tool_calls": [{"id": f"call_{n}", "type": "function", "function": call} for n, call in enumerate(calls)],
         }
+
+
+def _mark(pattern: Any) -> str:
+    """The mark in angle brackets that a template's opening or closing names; nothing where it names none."""
+    pattern = pattern[0] if isinstance(pattern, list) and pattern else pattern
+    found = re.search(r"<[^>(]+>", pattern.replace("\\", "")) if isinstance(pattern, str) else None
+    return found.group(0) if found else ""
 
 
 def read_call(call: Any) -> dict[str, str]:

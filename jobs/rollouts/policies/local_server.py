@@ -5,7 +5,8 @@ It is for the small models of the embedded default and for checkpoints on this m
 with the same folder. It listens on the loopback interface only, takes a free port and writes it to `STATE_DIR/port`
 when it is ready. It ends itself when nobody asked for a while and when its supervisor is gone.
 
-`/v1/chat/completions` (no streaming), `/v1/models`, `/v1/score` (how likely a text is after conversations), `/health`. Requests that arrive together are generated together;
+`/v1/chat/completions` (whole or as a stream, with `stop` and `logprobs`), `/v1/models`, `/v1/score` (how likely a text is
+after conversations), `/health`. Requests that arrive together are generated together;
 with a `seed` a request's tokens do not depend on its neighbours. Beyond the OpenAI shape each answer carries `studio`:
 `{"logprob_sum", "entropy_mean"}` over the tokens the model wrote, in nats.
 """
@@ -16,6 +17,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import argparse
+import itertools
 import json
 import queue
 import random
@@ -24,6 +26,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -111,19 +114,47 @@ class Service:
     def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         self.last_asked = time.monotonic()
         ask = self._ask(body)
-        generation = self.batcher.submit(ask).result()
-        reply = self.chat.reply(ask, generation)
-        self.last_asked = time.monotonic()
-        return self._answer(reply)
+        return self._answer(body, ask, self.batcher.submit(ask).result())
 
-    def _ask(self, body: dict[str, Any]) -> Any:
+    def stream(self, body: dict[str, Any]) -> Generator[dict[str, Any], None, None]:
+        """Pieces of an answer while it is written; tool calls come whole, at the end."""
+        self.last_asked = time.monotonic()
+        said: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        ask = self._ask(body, tell=said.put)
+        prefix, shown, options = self.chat.tokenizer.decode(ask.prompt[-64:]), "", body.get("stream_options")
+        future = self.batcher.submit(ask)
+        future.add_done_callback(lambda _: said.put(None))
+        base = {"id": f"chatcmpl-{secrets.token_hex(12)}", "object": "chat.completion.chunk", "created": int(time.time()),
+                "model": self.name}  # fmt: skip
+        try:
+            yield base | piece({"role": "assistant", "content": ""})
+            while (text := said.get()) is not None:
+                content = self.chat.reader.early(text, prefix=prefix)
+                if len(content) > len(shown) and content.startswith(shown):
+                    yield base | piece({"content": content[len(shown) :]})
+                    shown = content
+            answer = self._answer(body, ask, future.result())
+        finally:
+            ask.watch.is_wanted = False
+        choice, delta = answer["choices"][0], {}
+        whole, calls = choice["message"]["content"] or "", choice["message"].get("tool_calls")
+        if len(whole) > len(shown) and whole.startswith(shown):
+            delta["content"] = whole[len(shown) :]
+        if calls:
+            delta["tool_calls"] = [{"index": place, **call} for place, call in enumerate(calls)]
+        if delta:
+            yield base | piece(delta)
+        yield base | piece({}, choice["finish_reason"])
+        if isinstance(options, dict) and options.get("include_usage"):
+            yield base | {"choices": [], "usage": answer["usage"]}
+
+    def _ask(self, body: dict[str, Any], tell: Callable[[str], None] | None = None) -> Any:
+        from jobs.rollouts.policies.following import Follow
         from jobs.rollouts.policies.generation import Ask
 
         messages = body.get("messages")
         if not isinstance(messages, list) or not messages:
             raise BadRequest("messages must be a list with at least one message.", "messages")
-        if body.get("stream"):
-            raise BadRequest("This server does not stream.", "stream")
         if body.get("n") not in (None, 1):
             raise BadRequest("n must be 1; ask several times instead.", "n")
         prompt = self.chat.prompt_ids(messages, body.get("tools") or [])
@@ -131,15 +162,20 @@ class Service:
         room = self.chat.context - len(prompt)
         if room < 1:
             raise BadRequest(f"The conversation has {len(prompt)} tokens; {self.chat.context} fit.", "messages")
+        stops = stops_of(body)
         return Ask(
             prompt,
             min(number(body, "max_tokens", float(wanted), 1, 1e9, int), room),
             random.Random(body.get("seed")).random,  # noqa: S311
             number(body, "temperature", 1.0, 0, 5, float),
             number(body, "top_p", 1.0, 1e-6, 1, float),
+            Follow(self.chat.tokenizer.decode, stops, tell) if stops or tell else None,
         )
 
-    def _answer(self, reply: Any) -> dict[str, Any]:
+    def _answer(self, body: dict[str, Any], ask: Any, generation: Any) -> dict[str, Any]:
+        self.last_asked = time.monotonic()
+        reply = self.chat.reply(ask, generation, text=ask.watch.text if ask.watch and ask.watch.is_cut else None)
+        logprobs = self._logprobs(generation) if body.get("logprobs") else None
         calls = [{**call, "id": f"call_{secrets.token_hex(8)}"} for call in reply.tool_calls]
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None, "refusal": None}
         if reply.reasoning:
@@ -153,7 +189,7 @@ class Service:
             "object": "chat.completion",
             "created": int(time.time()),
             "model": self.name,
-            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": None}],
+            "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason, "logprobs": logprobs}],
             "usage": {
                 "prompt_tokens": reply.input_tokens,
                 "completion_tokens": reply.output_tokens,
@@ -161,6 +197,27 @@ class Service:
             },
             "studio": {"logprob_sum": reply.logprob_sum, "entropy_mean": reply.entropy_mean},
         }
+
+    def _logprobs(self, generation: Any) -> dict[str, Any]:
+        """Of each token that was drawn, its closing token left out. Those of the tokens that were not are not kept."""
+        told = []
+        for token, logprob in zip(generation.ids, generation.logprobs, strict=True):
+            if token not in self.chat.eos_ids:
+                text = self.chat.tokenizer.decode([token])
+                told.append({"token": text, "logprob": logprob, "bytes": list(text.encode()), "top_logprobs": []})
+        return {"content": told, "refusal": None}
+
+
+def piece(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]}
+
+
+def stops_of(body: dict[str, Any]) -> list[str]:
+    wanted = body.get("stop")
+    wanted = [wanted] if isinstance(wanted, str) else wanted or []
+    if not isinstance(wanted, list) or len(wanted) > 4 or not all(isinstance(one, str) and one for one in wanted):
+        raise BadRequest("stop must be a text, or a list of at most four.", "stop")
+    return wanted
 
 
 def number(body: dict[str, Any], name: str, default: float, low: float, high: float, kind: type) -> Any:
@@ -201,12 +258,14 @@ class Handler(BaseHTTPRequestHandler):
             body = json.loads(self.rfile.read(size))
             if not isinstance(body, dict):
                 raise BadRequest("The body must be a JSON object.")
+            if body.get("stream") and path == "/v1/chat/completions":
+                return self._send_stream(self.service.stream(body))
             return self._send(200, answer(body))
         except BadRequest as exc:
             return self._refuse(400, str(exc), exc.param)
         except (ValueError, TypeError, KeyError) as exc:
             return self._refuse(400, f"The request cannot be read: {exc}")
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             return None
         except Exception as exc:
             return self._refuse(500, f"The model failed: {type(exc).__name__}: {exc}")
@@ -222,6 +281,28 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _send_stream(self, pieces: Generator[dict[str, Any], None, None]) -> None:
+        """Server-sent events. The first piece is made before the status goes out: a refusal is still an answer then."""
+        first = next(pieces)
+        self.close_connection = True  # its end is the answer's end
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        try:
+            for one in itertools.chain([first], pieces):
+                self.wfile.write(b"data: " + json.dumps(one, ensure_ascii=False).encode("utf-8", "replace") + b"\n\n")
+            self.wfile.write(b"data: [DONE]\n\n")
+        except (BrokenPipeError, ConnectionResetError):
+            return  # whoever asked has gone
+        except Exception as exc:  # the status is out: the error comes as a piece
+            told = {"message": f"The model failed: {type(exc).__name__}: {exc}", "type": "server_error"}
+            self.wfile.write(
+                b"data: " + json.dumps({"error": {**told, "param": None, "code": None}}).encode() + b"\n\n"
+            )
+        finally:
+            pieces.close()
 
     def log_message(self, *_: Any) -> None:
         """Silent: what was asked is recorded where it was asked."""

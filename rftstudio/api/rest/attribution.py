@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs.attribution import rerun, selectors, services, summary
+from jobs.attribution import judge, knowledge, rerun, selectors, services, summary
 from jobs.attribution.catalogue import ALL
 from jobs.attribution.methods.registry import METHODS
 from jobs.attribution.models import StepMark
@@ -116,6 +116,18 @@ class RerunWire(Wire):
     example = {"total": 32, "ended": 0, "is_running": True, "batch": example_id("batch-"), "why_not": ""}
 
 
+class JudgeWanted(Wanted):
+    model = serializers.CharField(max_length=64, help_text="A model's id.")
+
+    example = {"model": example_id("model-")}
+
+
+class AskedWire(Wire):
+    is_asked = serializers.BooleanField(help_text="A worker does it; read the credit in a while.")
+
+    example = {"is_asked": True}
+
+
 class MethodList(Endpoint):
     @describe("credit_method_list", "List methods of attribution", answers=MethodWire, is_list=True)
     def get(self, request: Request) -> Response:
@@ -196,6 +208,32 @@ class RolloutRerun(OfRollout):
         self.values(Empty)
         rerun.rerun_start(actor=self.actor, rollout=reading.rollout)
         return Response(self.state(reading), status=202)
+
+
+class RolloutJudge(OfRollout):
+    @describe(
+        "judge_start", "Have a model mark the steps", right=Permission.EVALUATION_RUN, takes=JudgeWanted, answers=AskedWire,
+        status=202, text="Its marks appear among the rollout's credit, under the method judge.",
+    )  # fmt: skip
+    def post(self, request: Request, public_id: str) -> Response:
+        reading, wanted = self.reading(), self.values(JudgeWanted)
+        model = next((one for one in judge.judges(self.team) if one.public_id == wanted["model"]), None)
+        if model is None:
+            raise NotFound("The team has no such model that could judge.", where="model")
+        judge.judge_start(actor=self.actor, rollout=reading.rollout, model=model)
+        return Response({"is_asked": True}, status=202)
+
+
+class RolloutKnowledge(OfRollout):
+    @describe(
+        "knowledge_ask", "Read how likely the policy found the answer", right=Permission.EVALUATION_RUN, takes=Empty,
+        answers=AskedWire, status=202, text="For the method information_gain: after each step, once.",
+    )  # fmt: skip
+    def post(self, request: Request, public_id: str) -> Response:
+        reading = self.reading()
+        self.values(Empty)
+        knowledge.knowledge_ask(actor=self.actor, rollout=reading.rollout)
+        return Response({"is_asked": True}, status=202)
 
 
 class SourceCredit(Endpoint):

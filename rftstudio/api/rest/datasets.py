@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from datasets import diffs, exports, near_finding, selectors, services
+from datasets import diffs, exports, near_finding, rereading, selectors, services
 from datasets.formats.encodings import ENCODINGS
 from datasets.models import Dataset, DatasetVersion, Split
 from datasets.row_mapping import TARGETS
@@ -220,6 +220,26 @@ class VersionNearRepeats(OfVersion):
         near_finding.near_repeats_start(actor=self.actor, version=version)
         version.refresh_from_db()
         return self.shown(version, VersionWhole, status=202)
+
+
+class RereadWanted(Wanted):
+    encoding = serializers.ChoiceField(
+        [*ENCODINGS], allow_blank=True, default="", help_text="Empty: as it came, as UTF-8."
+    )
+
+    example = {"encoding": next(iter(ENCODINGS))}
+
+
+class VersionReread(OfVersion):
+    @describe(
+        "file_reread", "Read the newest file of a draft in another encoding", right=EDIT, takes=RereadWanted,
+        answers=VersionWhole,
+    )  # fmt: skip
+    def post(self, request: Request, public_id: str) -> Response:
+        version, wanted = self.version(), self.values(RereadWanted)
+        rereading.file_reread(actor=self.actor, version=version, **wanted)
+        version.refresh_from_db()
+        return self.shown(version, VersionWhole)
 
 
 class VersionExport(OfVersion):

@@ -1,4 +1,4 @@
-"""Jobs: estimate, launch, pause, resume, cancel; their train steps, events, checkpoints and alarms."""
+"""Jobs: estimate, launch, pause, resume, cancel; their train steps, events and alarms."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,15 +10,13 @@ from rest_framework.response import Response
 from jobs import plan as plans
 from jobs import selectors, services
 from jobs.backends.registry import BACKENDS
-from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.selectors import evaluation_get
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Job, TrainStep
 from jobs.words import next_of, words_of
 from rftstudio.api.rest import pages
-from rftstudio.api.rest.agents import ModelWire
+from rftstudio.api.rest.checkpoints import CheckpointWire
 from rftstudio.api.rest.describe import describe
 from rftstudio.api.rest.endpoint import Endpoint
-from rftstudio.api.rest.evaluations import EvaluationWire
 from rftstudio.api.rest.wire import AnyObject, Empty, Row, Wanted, Wire, example_id
 from rftstudio.teams.permissions import Permission
 
@@ -31,6 +29,8 @@ class JobWire(Row):
     name = serializers.CharField(allow_blank=True)
     baseline = serializers.CharField(source="baseline.public_id")
     backend = serializers.CharField()
+    method = serializers.ChoiceField(Job.Method.values)
+    demonstrations = serializers.JSONField(help_text="What a supervised job learns from.")
     base_model = serializers.CharField(source="base_model.public_id")
     plan = serializers.JSONField(help_text="Every hyperparameter, filled in.")
     seed = serializers.IntegerField()
@@ -47,7 +47,8 @@ class JobWire(Row):
 
     example = {
         "id": example_id("ftjob-"), "created_at": "2026-11-30T10:00:00Z", "number": 12, "name": "First",
-        "baseline": example_id("evalrun_"), "backend": "trl", "base_model": example_id("model-"),
+        "baseline": example_id("evalrun_"), "backend": "trl", "method": "reinforcement",
+        "demonstrations": {}, "base_model": example_id("model-"),
         "plan": {"n_epochs": 1}, "seed": 0, "status": "queued", "status_note": "", "error": None, "total_steps": 20,
         "done_steps": 0, "best_checkpoint": None, "trained_tokens": None, "queued_at": "2026-11-30T10:00:01Z",
         "started_at": None, "finished_at": None,
@@ -77,6 +78,12 @@ class _Order(Wanted):
         required=False, help_text=f"Hyperparameters; left out ones are automatic: {', '.join(plans.FIELDS)}."
     )
     backend = serializers.ChoiceField([*BACKENDS], default="trl")
+    method = serializers.ChoiceField(Job.Method.values, default=Job.Method.REINFORCEMENT)
+    demonstrations = AnyObject(
+        required=False,
+        help_text="What a supervised job learns from: {from: rollouts, of: an evaluation's or job's id, least_reward, "
+        "most_per_item}, {from: references, field} or {from: turns, field}.",
+    )
 
 
 class EstimateWanted(_Order):
@@ -151,19 +158,6 @@ class EventQuery(serializers.Serializer):
     level = serializers.ChoiceField(_LEVELS, required=False)
 
 
-class CheckpointWire(Row):
-    job = serializers.CharField(source="job.public_id")
-    step_number = serializers.IntegerField()
-    validation_reward = serializers.FloatField(allow_null=True)
-    metrics = serializers.JSONField()
-    model = serializers.CharField(source="model.public_id", allow_null=True, default=None)
-
-    example = {
-        "id": example_id("ftckpt_"), "created_at": "2026-11-30T10:20:00Z", "job": example_id("ftjob-"),
-        "step_number": 20, "validation_reward": 0.62, "metrics": {}, "model": None,
-    }  # fmt: skip
-
-
 class JobEstimate(Endpoint):
     is_kept = False
 
@@ -173,8 +167,11 @@ class JobEstimate(Endpoint):
     def post(self, request: Request) -> Response:
         wanted = self.values(EstimateWanted)
         baseline = evaluation_get(team=self.team, public_id=wanted["baseline"])
-        filled = plans.plan_fill(wanted.get("plan"), ground=selectors.plan_ground(baseline))
-        derived, guess = selectors.job_estimate(baseline=baseline, plan=filled, backend=wanted["backend"])
+        choice = services.choice_of(wanted["method"], wanted.get("demonstrations"), baseline)
+        filled = plans.plan_fill(wanted.get("plan"), ground=selectors.plan_ground(baseline, choice))
+        derived, guess = selectors.job_estimate(
+            baseline=baseline, plan=filled, backend=wanted["backend"], choice=choice
+        )
         return Response({"plan": filled, "derived": asdict(derived), "estimate": guess.as_dict()})
 
 
@@ -257,46 +254,3 @@ class JobCheckpoints(OfJob):
     @describe("checkpoint_list", "List checkpoints", answers=CheckpointWire, is_paged=True)
     def get(self, request: Request, public_id: str) -> Response:
         return self.page(selectors.checkpoint_list(self.job()).select_related("job", "model"), CheckpointWire)
-
-
-class OfCheckpoint(Endpoint):
-    """An address below a checkpoint."""
-
-    def checkpoint(self) -> Checkpoint:
-        return selectors.checkpoint_get(team=self.team, public_id=self.kwargs["public_id"])
-
-
-class CheckpointDetail(OfCheckpoint):
-    @describe("checkpoint_get", "Read a checkpoint", answers=CheckpointWire)
-    def get(self, request: Request, public_id: str) -> Response:
-        return self.shown(self.checkpoint(), CheckpointWire)
-
-
-class CheckpointPublish(OfCheckpoint):
-    @describe(
-        "checkpoint_publish", "Make a checkpoint a model", right=LAUNCH, takes=Empty, answers=ModelWire, status=201
-    )
-    def post(self, request: Request, public_id: str) -> Response:
-        checkpoint = self.checkpoint()
-        self.values(Empty)
-        made = services.checkpoint_publish(actor=self.actor, checkpoint=checkpoint)
-        return self.shown(made, ModelWire, status=201)
-
-
-class CheckpointEvaluate(OfCheckpoint):
-    @describe(
-        "checkpoint_evaluate", "Measure a checkpoint as its baseline was", right=LAUNCH, takes=Empty,
-        answers=EvaluationWire, status=201,
-    )  # fmt: skip
-    def post(self, request: Request, public_id: str) -> Response:
-        checkpoint = self.checkpoint()
-        self.values(Empty)
-        model = services.checkpoint_publish(actor=self.actor, checkpoint=checkpoint)
-        baseline = selectors.job_get(team=self.team, public_id=checkpoint.job.public_id).baseline
-        made = evaluation_services.evaluation_start(
-            actor=self.actor, dataset_version=baseline.dataset_version, agent_version=baseline.agent_version,
-            grader_version=baseline.grader_version, split=baseline.split, model=model,
-            samples_per_item=baseline.samples_per_item, max_items=baseline.max_items, seed=baseline.seed,
-            policy_label=model.name,
-        )  # fmt: skip
-        return self.shown(made, EvaluationWire, status=201)

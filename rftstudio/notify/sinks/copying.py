@@ -7,11 +7,12 @@ import structlog
 from django.db.models import Q
 from django.utils import timezone
 
+from jobs.events import event_note
 from jobs.models import Job, TrainStep
 from jobs.states import ENDED
 from rftstudio.core.errors import StudioError, UpstreamUnavailable
 from rftstudio.notify.models import Sink, SinkRun
-from rftstudio.notify.sinks.registry import writer_of
+from rftstudio.notify.sinks.registry import own_settings, writer_of
 
 log = structlog.get_logger(__name__)
 #: Steps copied in one go, failures after which a run is given up, and how long one worker holds a run.
@@ -50,9 +51,9 @@ def sink_copy(*, sink: Sink, job: Job) -> bool:
         return False
     try:
         rows = [(step.number, numbers_of(step)) for step in steps]
-        external = writer_of(sink).write(job, run.external_id, rows, ended=ended)
+        external = writer_of(sink, job).write(job, run.external_id, rows, ended=ended)
     except StudioError as exc:
-        _note_failure(sink, run, exc)
+        _note_failure(sink, run, job, exc)
         return False
     last = steps[-1].number if steps else run.last_step
     SinkRun.objects.filter(pk=run.pk).update(
@@ -75,11 +76,14 @@ def numbers_of(step: TrainStep) -> dict[str, float]:
     }
 
 
-def _note_failure(sink: Sink, run: SinkRun, exc: StudioError) -> None:
-    """Later again for what may heal; what was refused, or failed often, is given up and said on the page."""
+def _note_failure(sink: Sink, run: SinkRun, job: Job, exc: StudioError) -> None:
+    """Later again for what may heal; what was refused, or failed often, is given up and said on the page, and to whoever
+    sent the job with such an integration."""
     failures = run.failures + 1
     is_over = failures >= MOST_FAILURES or not isinstance(exc, UpstreamUnavailable)
     later = timezone.now() + timedelta(seconds=min(30 * 2**failures, 3600))
     SinkRun.objects.filter(pk=run.pk).update(failures=failures, next_at=later, is_finished=is_over)
     Sink.objects.filter(pk=sink.pk).update(note=exc.message[:300])
+    if is_over and own_settings(sink, job):
+        event_note(job, f"Metrics are no longer copied to {sink.get_kind_display()}. {exc.message}", level="warn")
     log.warning("sink.failed", sink=sink.public_id, kind=sink.kind, failures=failures, given_up=is_over)

@@ -33,7 +33,18 @@ def check_installed(kind: str) -> None:
         )
 
 
-def writer_of(sink: Sink) -> Writer:
+def own_settings(sink: Sink, job: Job) -> dict[str, Any]:
+    """What the job's order says about this kind of sink; nothing for a job from the pages."""
+    order = getattr(job, "order", None)
+    for one in order.integrations if order else ():
+        if one.get("type") == sink.kind:
+            told = {name: value for name, value in one[sink.kind].items() if value}
+            return {"name": job.public_id} | told  # the reference names a run by the job's id unless told otherwise
+    return {}
+
+
+def writer_of(sink: Sink, job: Job) -> Writer:
+    """The sink's writer. A job that came with an integration of its own names project, entity, run and tags itself."""
     check_installed(sink.kind)
     given: dict[str, Any] = {"url": sink.url, "project": sink.project, "secret": unseal(sink.secret_sealed) or ""}
     if sink.kind == Sink.Kind.MLFLOW:
@@ -43,7 +54,7 @@ def writer_of(sink: Sink) -> Writer:
     if sink.kind == Sink.Kind.WANDB:
         from rftstudio.notify.sinks.wandb import WandbWriter
 
-        return WandbWriter(**given)
+        return WandbWriter(**given | own_settings(sink, job))
     from rftstudio.notify.sinks.trackio import TrackioWriter
 
     return TrackioWriter(**given)

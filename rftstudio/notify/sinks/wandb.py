@@ -7,8 +7,12 @@ _EXIT = {"succeeded": 0, "failed": 1, "cancelled": 255}
 
 
 class WandbWriter:
-    def __init__(self, *, url: str, project: str, secret: str) -> None:
-        self.url, self.project, self.secret = url, project, secret
+    def __init__(
+        self, *, url: str, project: str, secret: str, name: str = "", entity: str | None = None,
+        tags: list[str] | None = None,
+    ) -> None:  # fmt: skip
+        self.url, self.secret = url, secret
+        self.project, self.name, self.entity, self.tags = project, name, entity, tags
 
     def write(self, job: Job, external_id: str, rows: list[tuple[int, dict[str, float]]], *, ended: str) -> str:
         import wandb
@@ -17,7 +21,8 @@ class WandbWriter:
         options = {"base_url": self.url} if self.url else {}
         try:
             run = wandb.init(
-                project=self.project, id=run_id, name=job.name or f"Job {job.number}", resume="allow",
+                project=self.project, entity=self.entity, tags=self.tags, id=run_id, resume="allow",
+                name=self.name or job.name or f"Job {job.number}",
                 config={"plan": job.plan, "backend": job.backend, "studio_job": job.public_id},
                 settings=wandb.Settings(
                     api_key=self.secret or None, silent=True, console="off", disable_git=True, save_code=False,

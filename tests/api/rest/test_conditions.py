@@ -148,7 +148,10 @@ def test_both_doors_count_together(rest, settings):
     assert rest.get("/api/me").status_code == 429
     refused = rest.get("/v1/models")
     assert refused.status_code == 429
-    assert set(refused.json()["error"]) == {"message", "type", "param", "code"}
+    error = refused.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"}
+    assert (error["type"], error["code"]) == ("requests", "rate_limit_exceeded")
+    assert 1 <= int(refused["Retry-After"]) <= 60
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

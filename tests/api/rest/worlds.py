@@ -7,12 +7,13 @@ NAMES = {
     "agent-versions": "agent_version", "evaluations": "evaluation", "jobs": "job", "checkpoints": "checkpoint",
     "rollouts": "rollout", "batches": "batch", "sources": "evaluation", "members": "member", "invitations": "invitation",
     "keys": "key", "ledger": "line", "approvals": "approval", "credit-methods": "method", "webhooks": "webhook",
-    "webhook-deliveries": "delivery", "sinks": "sink",
+    "webhook-deliveries": "delivery", "sinks": "sink", "saved-views": "saved_view",
+    "mask-rules": "mask_rule",
 }  # fmt: skip
 #: The same for /v1, where each parameter has a name of its own.
 V1_NAMES = {
     "files": {"public_id": "file"},
-    "fine_tuning": {"public_id": "job"},
+    "fine_tuning": {"public_id": "job", "name": "tuned_name", "permission": "nonsense"},
     "evals": {"wanted": "eval", "run": "eval_run", "item": "eval_item"},
     "models": {"name": "model_name"},
 }

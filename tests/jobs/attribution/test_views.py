@@ -219,7 +219,7 @@ def test_source_compute_queues_every_batch(
     client_of, member, viewer, group, monkeypatch, django_capture_on_commit_callbacks
 ):
     queued = []
-    monkeypatch.setattr(tasks.attribution_compute, "delay", queued.append)
+    monkeypatch.setattr(tasks.attribution_compute, "apply_async", lambda args, **options: queued.append(*args))
     place = reverse("attribution:source-compute", args=[member.team.slug, group[0].batch.source])
     with django_capture_on_commit_callbacks(execute=True):
         assert client_of(member).post(place).status_code == 302

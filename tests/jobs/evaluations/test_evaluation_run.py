@@ -49,7 +49,7 @@ def order(parts: dict) -> list[str]:
 
 @pytest.mark.django_db(transaction=True)
 def test_evaluation_run_prints_the_metrics_and_again_does_no_work(parts, monkeypatch):
-    monkeypatch.setattr("jobs.rollouts.tasks.rollouts_run.delay", lambda *args: None)
+    monkeypatch.setattr("jobs.rollouts.tasks.rollouts_run.apply_async", lambda *args, **options: None)
     with ModelServer(answers_the_number) as server:
         serve(parts, server)
         printed = StringIO()

@@ -35,7 +35,6 @@ JUDGED = {"type": "score_model", "model": "expert", "input": [{"role": "user", "
 @pytest.fixture
 def woken(monkeypatch) -> list:
     seen: list = []
-    monkeypatch.setattr(tasks.regrade_run, "delay", lambda run_id: seen.append(run_id))
     monkeypatch.setattr(tasks.regrade_run, "apply_async", lambda args, **options: seen.append(args[0]))
     return seen
 
@@ -331,7 +330,7 @@ from django.db import connections
 from django.conf import settings
 settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
 from jobs.rollouts import regrade, tasks
-tasks.regrade_run.delay_on_commit = lambda *args, **options: None
+regrade.queue = lambda *args, **options: None
 print("ready", flush=True)
 regrade.regrade_run(run_id=int(sys.argv[1]), seconds=60)
 """

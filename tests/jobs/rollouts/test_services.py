@@ -18,6 +18,7 @@ from jobs.rollouts.engine.types import StepRecord, ToolCallRecord, Trajectory
 from jobs.rollouts.models import Rollout, RolloutBatch, Step
 from jobs.rollouts.selectors import batch_counts
 from jobs.rollouts.services import batch_cancel, batch_create, batch_record, rollouts_run, rollouts_sweep
+from rftstudio.core import queueing
 from rftstudio.core.errors import Conflict, NotAllowed, NotFound, UserError
 from rftstudio.usage.models import Price, Unit, UsageRecord
 from tests.factories.agents import AgentVersionFactory
@@ -29,7 +30,7 @@ Status = Rollout.Status
 
 @pytest.fixture
 def woken(monkeypatch) -> list:
-    """Ids of batches that workers were woken for by the sweep."""
+    """Ids of batches that workers were woken for ."""
     seen: list = []
     monkeypatch.setattr(tasks.rollouts_run, "apply_async", lambda args, **options: seen.append(args[0]))
     return seen
@@ -49,9 +50,7 @@ def test_batch_is_items_times_samples(batch_of):
     assert len(set(batch.rollouts.values_list("trace_id", flat=True))) == 8
 
 
-def test_batch_create_wakes_a_worker_once_it_is_stored(batch_of, django_capture_on_commit_callbacks, monkeypatch):
-    woken = []
-    monkeypatch.setattr(tasks.rollouts_run, "delay", lambda batch_id: woken.append(batch_id))
+def test_batch_create_wakes_a_worker_once_it_is_stored(batch_of, django_capture_on_commit_callbacks, woken):
     with django_capture_on_commit_callbacks(execute=True):
         batch = batch_of()
     assert woken == [batch.pk]
@@ -195,7 +194,7 @@ def test_concurrency_is_bounded(batch_of, grader, model_server):
 def test_turn_that_is_over_leaves_the_rest_to_the_next_task(batch_of, grader, monkeypatch):
     batch = batch_of()
     woken = []
-    monkeypatch.setattr(tasks.rollouts_run, "delay_on_commit", lambda batch_id: woken.append(batch_id))
+    monkeypatch.setattr(queueing, "queue", lambda task, batch_id: woken.append(batch_id))
     monkeypatch.setattr(running, "TURN_SECONDS", 0.0)
     real = running._Turn._claim
 

@@ -1,6 +1,7 @@
 """The supervised warm start, trained for real on a few demonstrations."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -83,3 +84,27 @@ def test_tokens_learnt_are_those_the_policy_would_write(whole):
     with_turn = chat.prompt_ids([*messages, turn, demonstration(row)[1]], [])
     rebuilt = chat.prompt_ids(messages, []) + ids + chat.continuation_ids([demonstration(row)[1]])
     assert rebuilt == with_turn
+
+
+def test_users_later_turns_and_turns_of_weight_0_are_read_and_not_learnt(tmp_path):
+    from jobs.backends.trl.encoding import IGNORED, encode
+    from jobs.backends.trl.spec import TrainItem, spec_read
+    from jobs.rollouts.policies.hf_chat import load_chat
+
+    chat = load_chat(runs.BASE_MODEL)
+    spec = replace(spec_read(make_run(tmp_path / "run")), system_prompt="", tools=[])
+    talk = [
+        ("assistant", "Yes.", 1),
+        ("user", "Sure?", 1),
+        ("assistant", "Hm.", 0),
+        ("user", "So?", 1),
+        ("assistant", "42", 1),
+    ]
+    turns = [{"role": role, "content": text, "weight": weight} for role, text, weight in talk]
+    ids, labels = encode(chat, spec, TrainItem("a", {"messages": [{"role": "user", "content": "Is it?"}]}, turns))
+    said = [{"role": turn["role"], "content": turn["content"]} for turn in turns]
+    whole_talk = chat.prompt_ids([{"role": "user", "content": "Is it?"}, *said, {"role": "user", "content": "x"}], [])
+    assert ids == whole_talk[: len(ids)]
+    learnt = chat.tokenizer.decode([label for label in labels if label != IGNORED])
+    end = chat.tokenizer.decode([ids[-1]])
+    assert learnt == f"Yes.{end}42{end}"

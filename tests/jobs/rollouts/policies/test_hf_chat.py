@@ -77,6 +77,13 @@ def test_continuation_holds_every_result_of_a_parallel_turn(chat):
     assert text == "\n<|im_start|>tool\n12<|im_end|>\n<|im_start|>tool\n34<|im_end|>\n<|im_start|>assistant\n"
 
 
+def test_continuation_with_a_users_next_turn_equals_rendering_the_whole(chat):
+    said, asks_again = {"role": "assistant", "content": "12"}, {"role": "user", "content": "Sure?"}
+    sampled = chat.tokenizer("12<|im_end|>")["input_ids"]
+    kept = chat.prompt_ids(MESSAGES, TOOLS) + sampled + chat.continuation_ids([asks_again])
+    assert kept == chat.prompt_ids([*MESSAGES, said, asks_again], TOOLS)
+
+
 def test_tries_do_not_depend_on_their_neighbours(chat):
     together = chat.generate(asks(chat, 12))
     alone = [chat.generate([ask])[0] for ask in asks(chat, 12)]

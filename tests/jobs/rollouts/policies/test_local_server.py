@@ -61,6 +61,55 @@ def test_answer_has_the_shape_of_chat_completions(server):
     assert answer["studio"]["entropy_mean"] >= 0
 
 
+def stream(url, **body):
+    """The pieces as they came."""
+    payload = {"model": "any", "messages": MESSAGES, "tools": TOOLS, "max_tokens": 24, "stream": True, **body}
+    request = urllib.request.Request(
+        f"{url}/chat/completions", json.dumps(payload).encode(), {"Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        lines = [line[6:] for line in answer.read().decode().splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def test_stream_comes_token_by_token_and_says_what_the_whole_says(server):
+    talk = [
+        *MESSAGES,
+        {"role": "assistant", "content": "12"},
+        {"role": "user", "content": "Why? Say it in many words."},
+    ]
+    asked = {"messages": talk, "tools": [], "seed": 3, "temperature": 1.5}
+    whole = ask(server[0], **asked)
+    pieces = stream(server[0], **asked, stream_options={"include_usage": True})
+    deltas = [one["choices"][0]["delta"] for one in pieces if one["choices"]]
+    assert "".join(delta.get("content") or "" for delta in deltas) == (whole["choices"][0]["message"]["content"] or "")
+    assert len([delta for delta in deltas if delta.get("content")]) > 1
+    assert pieces[-1]["usage"] == whole["usage"]
+    assert pieces[-2]["choices"][0]["finish_reason"] == whole["choices"][0]["finish_reason"]
+
+
+def test_stream_gives_calls_whole(server):
+    pieces = stream(server[0], seed=1, temperature=0)
+    calls = [call for one in pieces for call in one["choices"][0]["delta"].get("tool_calls") or []]
+    assert [call["function"]["name"] for call in calls] == ["lookup"]
+    assert not any(one["choices"][0]["delta"].get("content") for one in pieces)
+    assert pieces[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_stop_text_ends_the_answer_and_logprobs_are_told(server):
+    talk = {"messages": [{"role": "user", "content": "Count."}], "tools": [], "seed": 3, "temperature": 1.5}
+    whole = ask(server[0], **talk, logprobs=True)["choices"][0]
+    text, told = whole["message"]["content"], whole["logprobs"]["content"]
+    assert all(one["logprob"] <= 0 for one in told)
+    assert "".join(one["token"] for one in told).strip().startswith(text[:3])
+    stop = text[2:4]
+    cut = ask(server[0], **talk, stop=stop)
+    assert cut["choices"][0]["message"]["content"] == text[: text.find(stop)].strip()
+    assert cut["choices"][0]["finish_reason"] == "stop"
+    assert cut["usage"]["completion_tokens"] < len(told) + 1
+
+
 def test_same_seed_same_answer_also_in_company(server):
     alone = [ask(server[0], seed=n)["studio"]["logprob_sum"] for n in range(8)]
     together: dict[int, float] = {}
@@ -84,7 +133,8 @@ def test_prompt_follows_the_order_of_tools(server):
     "body, words",
     [
         ({"messages": []}, "messages"),
-        ({"stream": True}, "stream"),
+        ({"stop": [""]}, "stop"),
+        ({"stream": True, "n": 2}, "n must be 1"),
         ({"n": 2}, "n must be 1"),
         ({"temperature": "hot"}, "temperature"),
         ({"messages": [{"role": "user", "content": "tea " * 600}]}, "tokens"),
