@@ -11,6 +11,7 @@ from jobs.columns import COLUMNS, cells, columns_chosen
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm, NoteForm
+from jobs.models import Checkpoint
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.views_helpers import TeamRequest, errors_on, redirect_to, team_view
@@ -47,11 +48,12 @@ def _baselines(request: TeamRequest):
 
 
 def _baseline_of(request: TeamRequest) -> Evaluation | None:
-    """The evaluation named in the address, else the newest finished one."""
+    """The evaluation named in the address, else the newest finished one that did not measure what a job made."""
     wanted = request.GET.get("baseline") or request.POST.get("baseline")
     if wanted:
         return evaluation_selectors.evaluation_get(team=request.actor.team, public_id=wanted)
-    return _baselines(request).first()
+    tuned = Checkpoint.objects.filter(job__team=request.actor.team, model__isnull=False).values("model")
+    return _baselines(request).exclude(model__in=tuned).first() or _baselines(request).first()
 
 
 @team_view

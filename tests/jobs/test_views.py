@@ -252,6 +252,14 @@ def test_job_new_shows_derived_numbers_estimate_and_readiness(client_of, member,
     assert "counted, not priced" in page
 
 
+def test_job_new_starts_from_what_was_measured_before_training(client_of, member, ready_baseline, job):
+    tuned = ready_baseline_of(member)
+    Checkpoint.objects.create(team=member.team, job=job, step_number=2, path="gone", digest="d" * 64, model=tuned.model)
+    page = client_of(member).get(at("job-new", member.team)).content.decode()
+    assert f"Baseline {ready_baseline.number}<" in page
+    assert f"Baseline {tuned.number}<" not in page
+
+
 def form_of(page: str, **changes) -> dict:
     key = page.split('name="launch_key" value="')[1].split('"')[0]
     return {
