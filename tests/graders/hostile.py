@@ -101,7 +101,7 @@ READS = {
     "raise its limits": "__import__('resource').setrlimit(7, (4096, 4096)) is None",
     "raise its limits by call": "raw(302, 0, 7, (ctypes.c_uint64 * 2)(9999, 9999), None)",
     "unlock by prctl": "raw(157, 4, 1, 0, 0, 0)",
-    "secrets by the garbage collector": "any(mark in repr(o)[:400] for o in __import__('gc').get_objects() if type(o) in (dict, str, bytes) for mark in ('SECRET_KEY', 'DATABASE_URL', 'sk-', 'STUDIO_'))",
+    "secrets by the garbage collector": "any(mark in repr(o)[:400] for o in __import__('gc').get_objects() if type(o) in (dict, str, bytes) for mark in ('SECRET' + '_KEY', 'DATABASE' + '_URL', 's' + 'k-', 'STUDIO' + '_'))",  # in pieces, or it would find itself
     "secrets by walking frames": "_frames_hold(('SECRET_KEY', 'DATABASE', 'django'))",
     "django by loaded modules": "[name for name in sys.modules if name.split('.')[0] in ('django', 'rftstudio', 'celery', 'kombu')]",
     "loaded os of a loaded module": "[m for m in sys.modules.values() if getattr(m, 'os', None)][0].os.open('/etc/passwd', 0)",
