@@ -1,16 +1,14 @@
-"""Runs the test lanes and says how each went: `python rftstudio/ops/make/lanes.py [lane…]`.
+"""Runs the test lanes one after another and says how each went: `python rftstudio/ops/make/lanes.py [lane…]`.
 
 A lane that fails does not keep the next from running; the exit status is 1 when any failed. A lane without tests passes.
-Lanes go on two tracks side by side, for those that start servers, browsers and trainers wait a good part of their time.
-What a lane printed is shown when it ends; when it runs alone, at once.
+The browser lane mostly waits, so it runs beside the lanes that come after it; what it printed is shown when it ends.
 """
 
 import os
 import subprocess
 import sys
-import threading
+import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,7 +19,7 @@ PYTEST = [PYTHON, "-m", "pytest", "-q"]
 # Files in the order that tests/conftest.py gives them: the long ones first, so that none is left alone at the end.
 PARALLEL = ["-n", JOBS, "--dist", "loadfile", "--no-loadscope-reorder"]
 NO_TESTS = 5
-TRACKS = (("fast", "postgres"), ("browser", "services", "training"))
+ALONE = {"fast", "postgres"}  # these use both cores by themselves
 
 LANES: dict[str, tuple[str, list[str]]] = {
     "fast": ("without servers, browser or torch, on SQLite", [*PYTEST, "-m", QUICK, *PARALLEL]),
@@ -43,36 +41,29 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"lanes: {', '.join(sorted(unknown))} is none of {', '.join(LANES)}")
         return 2
-    tracks = [wanted for track in TRACKS if (wanted := [name for name in track if name in (names or LANES)])]
-    is_alone = len(tracks) == 1
-    with ThreadPoolExecutor(len(tracks)) as pool:
-        done = pool.map(lambda track: [run(name, is_alone) for name in track], tracks)
-        results = [result for track in done for result in track]
+    wanted = [name for name in LANES if name in (names or LANES)]
+    beside = Beside("browser") if "browser" in wanted and len(wanted) > 1 else None
+    results = []
+    for name in wanted:
+        if beside and name == beside.name:
+            continue
+        if beside and name not in ALONE:
+            beside.start()
+        results.append(run(name))
+    if beside:
+        results.append(beside.finish())
     print("\nlanes:")
     for name, code, seconds in results:
         print(f"  {name:<10} {'passed' if code == 0 else 'FAILED'}   {seconds:6.1f} s")
     return 1 if any(code for _, code, _ in results) else 0
 
 
-def run(name: str, is_alone: bool) -> tuple[str, int, float]:
+def run(name: str) -> tuple[str, int, float]:
     what, argv = LANES[name]
-    say(f"\n=== {name}: {what}{'' if is_alone else ', under way'}")
+    print(f"\n=== {name}: {what}", flush=True)
     started = time.monotonic()
-    done = subprocess.run(
-        argv, cwd=ROOT, env=env_of(name), check=False, text=True,
-        stdout=None if is_alone else subprocess.PIPE, stderr=None if is_alone else subprocess.STDOUT,
-    )  # fmt: skip
-    if not is_alone:
-        say(f"\n=== {name}: {what}\n{done.stdout}")
-    return name, 0 if done.returncode == NO_TESTS else done.returncode, time.monotonic() - started
-
-
-_printing = threading.Lock()
-
-
-def say(text: str) -> None:
-    with _printing:
-        print(text, flush=True)
+    code = subprocess.run(argv, cwd=ROOT, env=env_of(name), check=False).returncode
+    return name, 0 if code == NO_TESTS else code, time.monotonic() - started
 
 
 def env_of(name: str) -> dict[str, str]:
@@ -80,6 +71,30 @@ def env_of(name: str) -> dict[str, str]:
     # Tests start many processes; without kept bytecode each would compile all of Studio again.
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONFAULTHANDLER": "1", **only}
+
+
+class Beside:
+    """A lane that runs while others do. Its output is kept and shown at its end."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115  open as long as the lane runs
+        self._process: subprocess.Popen | None = None
+        self._started = 0.0
+
+    def start(self) -> None:
+        if self._process is None:
+            self._started = time.monotonic()
+            argv, out = LANES[self.name][1], self._output
+            self._process = subprocess.Popen(argv, cwd=ROOT, env=env_of(self.name), stdout=out, stderr=out)
+
+    def finish(self) -> tuple[str, int, float]:
+        self.start()
+        assert self._process is not None  # noqa: S101  start() has made it
+        code = self._process.wait()
+        self._output.seek(0)
+        print(f"\n=== {self.name}: {LANES[self.name][0]}\n{self._output.read()}", flush=True)
+        return self.name, 0 if code == NO_TESTS else code, time.monotonic() - self._started
 
 
 if __name__ == "__main__":
