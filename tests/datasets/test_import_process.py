@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import databases
 from tests.datasets.helpers import row
 
 pytestmark = pytest.mark.services
@@ -53,7 +54,7 @@ def place(tmp_path_factory):
         **os.environ, "STUDIO_VAR_DIR": str(folder / "var"), "DJANGO_SETTINGS_MODULE": "rftstudio.settings.local",
         "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{folder / 'studio.sqlite3'}",
     }  # fmt: skip
-    subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=environment, check=True)
+    databases.migrated_copy(folder / "studio.sqlite3")
     subprocess.run([sys.executable, "-c", SET_UP], cwd=ROOT, env=environment, check=True)
     return folder, source, environment
 
