@@ -94,12 +94,22 @@ def _moved(method: str, detail: Mapping[str, Any], credit: RolloutCredit | None,
         count = credit.support[index] if credit is not None else 0
         return f"Mean reward from before this step {before}, from after it {after}, over {count} continuations."
     if method == "prefix_value":
-        return f"Guess before {before}, after {after}."
+        return f"Guess before {before}, after {after}{_rest(detail, credit, index)}."
     company = detail.get("company", 0)
     if credit is not None and credit.low[index] is None:
         return "No sibling stood here or took this step, so the group cannot tell."
     shared = f"{company} sibling{'' if company == 1 else 's'} took it too" if company else "No sibling took it"
     return f"{shared}; what the group says about this path moved from {before} to {after}."
+
+
+def _rest(detail: Mapping[str, Any], credit: RolloutCredit | None, index: int) -> str:
+    """What of the credit is not the guess that moved, so that nobody adds up in vain."""
+    rest = credit.credits[index] - (detail["after"] - detail["before"]) if credit is not None else 0.0
+    if credit is None or abs(rest) < 0.005:
+        return ""
+    if index == len(credit.credits) - 1:
+        return f"; {show_signed(rest)} closes to the reward it got"
+    return f"; {show_signed(rest)} is its part of the way from the siblings' mean to the first guess"
 
 
 def _chance(share: float) -> str:
