@@ -124,7 +124,8 @@ def dataset_version_import(
     started = dataset_version_import_start(
         actor=actor, dataset=dataset, source_file=source_file, mapping=mapping, split=split, add_to=add_to, queue=False
     )
-    file_import_run(file_import_id=started.pk, on_progress=on_progress)
+    if not file_import_run(file_import_id=started.pk, on_progress=on_progress):
+        raise Conflict("Another process is importing this file.", where="file", fix="Wait until it has ended.")
     started.version.refresh_from_db()
     return started.version
 

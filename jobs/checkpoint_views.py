@@ -10,7 +10,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs import playground, selectors, services
-from jobs.evaluations import services as evaluation_services
 from jobs.models import Checkpoint
 from rftstudio.core.errors import UserError
 from rftstudio.teams.permissions import Permission, can, check_can
@@ -35,23 +34,9 @@ def _to_job(request: TeamRequest, checkpoint: Checkpoint) -> HttpResponse:
 @require_POST
 def checkpoint_evaluate(request: TeamRequest, public_id: str) -> HttpResponse:
     """Publish a checkpoint and measure it exactly as its baseline was measured."""
-    actor = request.actor
-    checkpoint = _checkpoint(request, public_id)
-    model = services.checkpoint_publish(actor=actor, checkpoint=checkpoint)
-    baseline = selectors.job_get(team=actor.team, public_id=checkpoint.job.public_id).baseline
-    evaluation = evaluation_services.evaluation_start(
-        actor=actor,
-        dataset_version=baseline.dataset_version,
-        agent_version=baseline.agent_version,
-        grader_version=baseline.grader_version,
-        split=baseline.split,
-        model=model,
-        samples_per_item=baseline.samples_per_item,
-        max_items=baseline.max_items,
-        seed=baseline.seed,
-        policy_label=model.name,
-    )
-    return redirect_to(request, reverse("evaluations:evaluation-detail", args=[actor.team.slug, evaluation.public_id]))
+    team, checkpoint = request.actor.team, _checkpoint(request, public_id)
+    evaluation = services.checkpoint_evaluate(actor=request.actor, checkpoint=checkpoint)
+    return redirect_to(request, reverse("evaluations:evaluation-detail", args=[team.slug, evaluation.public_id]))
 
 
 @team_view

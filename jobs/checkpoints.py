@@ -19,6 +19,8 @@ from jobs.agents import services as agent_services
 from jobs.agents.models import AgentVersion, ModelEndpoint
 from jobs.backends.registry import backend_get
 from jobs.backends.trl.checkpoints import MARKER
+from jobs.evaluations import services as evaluation_services
+from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.journal import best_choose
 from jobs.models import Checkpoint, Job
@@ -107,6 +109,18 @@ def _hosted_publish(actor: Actor, checkpoint: Checkpoint) -> ModelEndpoint:
         checkpoint.save(update_fields=["model"])
         audit(actor, "checkpoint.published", checkpoint, model=checkpoint.model.public_id)
     return checkpoint.model
+
+
+def checkpoint_evaluate(*, actor: Actor, checkpoint: Checkpoint) -> Evaluation:
+    """Publish a checkpoint and measure it exactly as its baseline was measured."""
+    model = checkpoint_publish(actor=actor, checkpoint=checkpoint)
+    baseline = checkpoint.job.baseline
+    return evaluation_services.evaluation_start(
+        actor=actor, dataset_version=baseline.dataset_version, agent_version=baseline.agent_version,
+        grader_version=baseline.grader_version, split=baseline.split, model=model,
+        samples_per_item=baseline.samples_per_item, max_items=baseline.max_items, seed=baseline.seed,
+        policy_label=model.name,
+    )  # fmt: skip
 
 
 def checkpoint_promote(*, actor: Actor, checkpoint: Checkpoint) -> AgentVersion:

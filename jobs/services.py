@@ -19,6 +19,7 @@ from jobs.backends.registry import backend_get
 from jobs.checkpoints import (
     checkpoint_delete,
     checkpoint_download,
+    checkpoint_evaluate,
     checkpoint_expiry_set,
     checkpoint_promote,
     checkpoint_publish,
@@ -41,6 +42,7 @@ __all__ = [
     "batch_credit",
     "checkpoint_delete",
     "checkpoint_download",
+    "checkpoint_evaluate",
     "checkpoint_expiry_set",
     "checkpoint_promote",
     "checkpoint_publish",

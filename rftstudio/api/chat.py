@@ -7,7 +7,7 @@ no effect. Several choices of weights on this machine are generated together and
 import itertools
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -16,7 +16,7 @@ from rest_framework.request import Request
 
 from rftstudio.api import serving
 from rftstudio.api.doors import actor_of, body_of, door
-from rftstudio.core.errors import UserError
+from rftstudio.core.errors import StudioError, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission
 
@@ -135,6 +135,7 @@ def passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> Str
     lines = serving.stream_lines(served, {key: value for key, value in sent.items() if value is not None})
     stack = ExitStack()
     used = stack.enter_context(serving.paid(actor, served))
+    stack.callback(_hear_out, lines, used)  # before it is booked
     try:
         first = next(lines)  # a refusal comes out here, while it can still be an answer of its own
     except BaseException:
@@ -156,6 +157,13 @@ def passed_on(actor: Actor, served: serving.Served, body: dict[str, Any]) -> Str
     return answer
 
 
+def _hear_out(lines: Iterator[bytes], used: list[dict[str, Any]]) -> None:
+    """Whoever leaves early has bought what is being written; what it cost is the last thing that a stream says."""
+    with suppress(StudioError):
+        for line in lines:
+            _renamed(line, {}, used, wants=False)
+
+
 def _renamed(line: bytes, ours: dict[str, Any], used: list[dict[str, Any]], *, wants: bool) -> bytes:
     """A line of the stream with what is ours: the name that was asked for, and at first `studio`. Usage is noted, and kept
     back where nobody wants it."""
@@ -166,7 +174,7 @@ def _renamed(line: bytes, ours: dict[str, Any], used: list[dict[str, Any]], *, w
     except ValueError:
         return line
     if isinstance(piece.get("usage"), dict):
-        used.append(piece["usage"])
+        used[:] = [piece["usage"]]  # said more than once, it is the sum so far
         if not piece.get("choices") and not wants:
             return b""
     return b"data: " + json.dumps(piece | ours, ensure_ascii=False).encode() + b"\n"

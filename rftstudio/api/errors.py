@@ -1,13 +1,14 @@
 """One exception handler: every refusal leaves in the reference's envelope, with all four keys."""
 
+from typing import Any
+
 import structlog
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.http import Http404
+from django.http import Http404, HttpRequest
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
-from rest_framework.views import set_rollback
 
 from rftstudio.core.errors import StudioError
 
@@ -49,12 +50,16 @@ def exception_handler(exc: Exception, context: dict) -> Response | None:
     return response
 
 
-def _broken(exc: Exception, context: dict) -> Response:
-    """Our own fault: logged whole, told without its insides, and everything it wrote is taken back."""
+def broken_note(event: str, exc: Exception, context: dict[str, Any]) -> HttpRequest | None:
+    """Our own fault, logged whole; returns the request. What it wrote its service's transaction has taken back."""
     request = getattr(context.get("request"), "_request", None)
-    set_rollback()
     got_request_exception.send(sender=None, request=request)
-    log.error("v1.broken", path=getattr(request, "path", ""), exc_info=exc)
+    log.error(event, path=getattr(request, "path", ""), exc_info=exc)
+    return request
+
+
+def _broken(exc: Exception, context: dict) -> Response:
+    request = broken_note("v1.broken", exc, context)
     words = f"Studio had an error while processing your request (request id {getattr(request, 'request_id', '')})."
     return Response(envelope(words, status=500, code="studio_failed"), status=500)
 

@@ -1,9 +1,11 @@
 """A response while it is written: the pieces of a chat stream as the events of the Responses API."""
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from rftstudio.core.errors import StudioError
 from rftstudio.core.ids import new_id
 
 
@@ -11,7 +13,7 @@ class Heard:
     """What has come so far: the text, the calls, how it ended."""
 
     def __init__(self) -> None:
-        self.text, self.finish, self.usage = "", "stop", {"prompt_tokens": 0, "completion_tokens": 0}
+        self.text, self.finish, self.usage = "", "", {"prompt_tokens": 0, "completion_tokens": 0}
         self.calls: dict[int, dict[str, Any]] = {}
         self.told: dict[str, Any] = {}
 
@@ -40,7 +42,7 @@ class Heard:
     def whole(self) -> dict[str, Any]:
         """As a chat completion that was not streamed."""
         message = {"content": self.text, "tool_calls": [self.calls[place] for place in sorted(self.calls)]}
-        choices = [{"message": message, "finish_reason": self.finish}]
+        choices = [{"message": message, "finish_reason": self.finish or "stop"}]
         return {"model": "", "studio": {}, **self.told, "choices": choices, "usage": self.usage}
 
 
@@ -52,18 +54,24 @@ def pieces(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
 
 def events(lines: Iterable[bytes], tell: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Events in order, numbered. `tell` makes the response of a whole chat completion."""
-    for number, event in enumerate(_events(lines, tell)):
-        yield event | {"sequence_number": number}
+    number = 0
+    try:
+        for event in _events(lines, tell):
+            yield event | {"sequence_number": number}
+            number += 1
+    except StudioError as fault:
+        yield _error(fault.code, str(fault)) | {"sequence_number": number}
 
 
 def _events(lines: Iterable[bytes], tell: Callable[[dict[str, Any]], dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    heard, own, open_now = Heard(), {"id": new_id("resp_")}, False
+    heard, open_now = Heard(), False
+    own = {"id": new_id("resp_"), "created_at": int(time.time())}
     message: dict[str, Any] = {"id": new_id("msg_"), "type": "message", "role": "assistant", "status": "in_progress"}
     at = {"output_index": 0, "item_id": message["id"], "content_index": 0}
     begun = False
     for piece in pieces(lines):
         if isinstance(piece.get("error"), dict):
-            yield {"type": "error", **{key: piece["error"].get(key) for key in ("code", "message", "param")}}
+            yield _error(**{key: piece["error"].get(key) for key in ("code", "message", "param")})
             return
         words = heard.take(piece)
         if not begun:
@@ -76,6 +84,9 @@ def _events(lines: Iterable[bytes], tell: Callable[[dict[str, Any]], dict[str, A
             yield {"type": "response.content_part.added", "part": _part(""), **at}
         if words:
             yield {"type": "response.output_text.delta", "delta": words, "logprobs": [], **at}
+    if not heard.finish:
+        yield _error("model_stopped", "The model stopped in the middle of its answer.")
+        return
     told = tell(heard.whole()) | own
     if told["output"] and told["output"][0]["type"] == "message":
         told["output"][0]["id"] = message["id"]
@@ -83,6 +94,10 @@ def _events(lines: Iterable[bytes], tell: Callable[[dict[str, Any]], dict[str, A
         yield from _ended(place, item, is_open=open_now)
     ended = "response.incomplete" if told["status"] == "incomplete" else "response.completed"
     yield {"type": ended, "response": told}
+
+
+def _error(code: str | None, message: str | None, param: str | None = None) -> dict[str, Any]:
+    return {"type": "error", "code": code, "message": message, "param": param}
 
 
 def _open(told: dict[str, Any]) -> dict[str, Any]:

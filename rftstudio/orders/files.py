@@ -146,7 +146,8 @@ def files_warn() -> int:
     """Tell owners, once for each day, which files expire within three days. What was to live no longer than that is the
     program's own business: it said so when it uploaded."""
     now = timezone.now()
-    soon = FileNote.objects.filter(expires_at__gt=now, expires_at__lte=now + WARNING, deleted_at=None)
+    last_day = (now + WARNING).date()  # whole days, because a day is told once
+    soon = FileNote.objects.filter(expires_at__gt=now, expires_at__date__lte=last_day, deleted_at=None)
     soon = soon.filter(expires_at__gt=F("source_file__created_at") + WARNING)
     days: dict[tuple[Team, date], list[str]] = defaultdict(list)
     for note in soon.select_related("source_file__team").order_by("pk")[:500]:

@@ -4,6 +4,7 @@ A chat `[system, user, assistant, user, assistant]` becomes an item with `[syste
 and the first answer of that is the reference its replies are measured against. Turns of `weight` 0 are context.
 """
 
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -56,9 +57,9 @@ def item_of(value: dict[str, Any]) -> dict[str, Any]:
         raise BadRow("The answer is empty.", "Write what the model should say.")
     rest = {key: one for key, one in value.items() if key not in ("messages", "tools", "functions")}
     return {
+        **rest,
         "messages": [{key: one for key, one in message.items() if key != "weight"} for message in messages[:first]],
         "reference_answer": turns[0]["content"],
-        **rest,
         TURNS_FIELD: turns,
     }
 
@@ -132,6 +133,10 @@ def items_file(*, actor: Actor, file: SourceFile, param: str) -> SourceFile:
         if faults:
             more = [f"And {bad - len(faults):,} more."] if bad > len(faults) else []
             raise UserError(" ".join(faults + more), where=param, code=f"invalid_{param}")
+        made.seek(0)
+        sha256 = hashlib.file_digest(made, "sha256").hexdigest()  # type: ignore[arg-type]
+        if found := SourceFile.objects.filter(team=actor.team, sha256=sha256, note__deleted_at__isnull=False).first():
+            return found  # of an earlier look, or an earlier order
         made.seek(0)
         row = source_file_upload(actor=actor, filename=file.filename, content=made)  # type: ignore[arg-type]
     FileNote.objects.create(source_file=row, status=FileNote.Status.PROCESSED, deleted_at=timezone.now())

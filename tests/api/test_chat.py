@@ -190,6 +190,49 @@ def test_hosted_stream_is_passed_on_and_booked(ai, team, settings):
     assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 2
 
 
+def streaming(*pieces: dict) -> HttpServer:
+    base = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "far-1"}
+    body = "".join(f"data: {json.dumps(base | piece)}\n\n" for piece in pieces) + "data: [DONE]\n\n"
+    return HttpServer(lambda request: Reply(body=body.encode(), headers={"Content-Type": "text/event-stream"}))
+
+
+def said(word: str, finish: str | None = None) -> dict:
+    return {"choices": [{"index": 0, "delta": {"role": "assistant", "content": word}, "finish_reason": finish}]}
+
+
+@pytest.mark.parametrize("door", ["chat", "responses"])
+def test_who_leaves_a_stream_early_pays_for_what_was_written(ai, team, settings, door):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    usage = {"prompt_tokens": 4, "completion_tokens": 9, "total_tokens": 13}
+    # Some say it with each piece: the sum so far.
+    pieces = [
+        said("Good "),
+        said("day.") | {"usage": usage | {"completion_tokens": 5}},
+        said("", "stop"),
+        {"choices": [], "usage": usage},
+    ]
+    with streaming(*pieces) as server:
+        ModelEndpoint.objects.create(team=team, name="Far", kind="openai", model="far-1", base_url=server.url + "/v1")
+        if door == "chat":
+            stream = ai.chat.completions.create(model="Far", messages=ASK, stream=True)
+        else:
+            stream = ai.responses.create(model="Far", input="Hello?", stream=True)
+        next(iter(stream))
+        stream.close()
+    assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 9
+    assert Reservation.objects.get().status == "settled"
+
+
+def test_response_that_breaks_off_is_no_completed_one(ai, team, settings):
+    settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
+    with streaming(said("Good ")) as server:
+        ModelEndpoint.objects.create(team=team, name="Far", kind="openai", model="far-1", base_url=server.url + "/v1")
+        events = list(ai.responses.create(model="Far", input="Hello?", stream=True))
+    assert events[-1].type == "error"
+    assert events[-1].code == "model_stopped"
+    assert "response.completed" not in {event.type for event in events}
+
+
 def test_tuned_model_is_served_by_its_names_until_it_is_deleted(ai, foreign, asked, trainer, monkeypatch):  # noqa: F811
     from tests.api.conftest import bring_to_launch
 

@@ -106,6 +106,19 @@ def test_owners_are_told_once_of_files_that_will_expire(ai, team):
     assert notice.text.startswith("a.jsonl, b.jsonl.")
 
 
+def test_files_that_expire_at_another_hour_of_that_day_are_told_with_it(ai):
+    week = {"anchor": "created_at", "seconds": 7 * 86_400}
+    for name in ("a.jsonl", "b.jsonl"):
+        ai.files.create(file=(name, GOOD), purpose="fine-tune", expires_after=week)
+    SourceFile.objects.update(created_at=timezone.now() - timedelta(days=5))
+    morning = (timezone.now() + timedelta(days=3)).replace(hour=0, minute=0, second=1)
+    FileNote.objects.filter(source_file__filename="a.jsonl").update(expires_at=morning)
+    FileNote.objects.filter(source_file__filename="b.jsonl").update(expires_at=morning.replace(hour=23, minute=59))
+    assert kept.files_warn() == 1
+    assert kept.files_warn() == 0
+    assert Notice.objects.get().text.startswith("a.jsonl, b.jsonl.")
+
+
 @pytest.mark.parametrize(
     ("name", "body", "more", "param"),
     [

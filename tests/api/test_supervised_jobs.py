@@ -5,12 +5,13 @@ import pytest
 from openai.types.fine_tuning import FineTuningJob, FineTuningJobEvent
 from openai.types.fine_tuning.jobs import FineTuningJobCheckpoint
 
-from datasets.models import Item
+from datasets.models import Item, SourceFile
 from jobs.models import Job
 from jobs.spec import run_spec
 from rftstudio.orders import services as orders
 from rftstudio.orders.models import JobOrder
-from rftstudio.orders.shown_rows import BadRow, item_of
+from rftstudio.orders.shown_rows import BadRow, item_of, items_file
+from rftstudio.teams.actor import system_actor
 from tests.api.conftest import bring_to_launch, jsonl, rows_of
 from tests.jobs.conftest import look_until
 
@@ -109,6 +110,10 @@ def test_derived_files_are_not_listed(ai, shown, trainer):  # noqa: F811
     bring_to_launch(ai.fine_tuning.jobs.create(**shown).id)
     assert {file.id for file in ai.files.list()} == before
     assert Item.objects.count() == 22
+    made = SourceFile.objects.count()
+    for row in (JobOrder.objects.get().training_file, JobOrder.objects.get().validation_file):
+        items_file(actor=system_actor(row.team), file=row, param="training_file")
+    assert SourceFile.objects.count() == made, "a second look makes no second copy"
 
 
 def test_chats_at_fault_are_told_when_the_file_comes(ai):
@@ -123,7 +128,7 @@ def test_later_answers_and_weights_are_kept():
     talk = [says("assistant", "Welcome."), says("user", [{"type": "text", "text": "a?"}]), says("assistant", "b", weight=0),
             says("user", "c?"), says("assistant", "d", weight=1), says("user", "e?"), says("assistant", "f", weight=0),
             says("user", "g?"), says("assistant", "h", name=None)]  # fmt: skip
-    item = item_of({"messages": talk, "topic": "letters"})
+    item = item_of({"messages": talk, "topic": "letters", "reference_answer": "of somebody else"})
     assert [one["content"] for one in item["messages"]] == ["Welcome.", "a?", "b", "c?"]
     assert [one.get("weight") for one in item["demonstration"]] == [1, None, 0, None, None]
     assert [one["content"] for one in item["demonstration"]] == ["d", "e?", "f", "g?", "h"]

@@ -6,7 +6,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import playground, selectors, services
-from jobs.evaluations import services as evaluation_services
 from jobs.models import Checkpoint
 from rftstudio.api.rest.agents import AgentVersionWire, ModelWire
 from rftstudio.api.rest.describe import describe
@@ -82,19 +81,12 @@ class CheckpointPublish(OfCheckpoint):
 class CheckpointEvaluate(OfCheckpoint):
     @describe(
         "checkpoint_evaluate", "Measure a checkpoint as its baseline was", right=LAUNCH, takes=Empty,
-        answers=EvaluationWire, status=201,
+        answers=EvaluationWire, status=201, text="Needs the right to run evaluations too.",
     )  # fmt: skip
     def post(self, request: Request, public_id: str) -> Response:
         checkpoint = self.checkpoint()
         self.values(Empty)
-        model = services.checkpoint_publish(actor=self.actor, checkpoint=checkpoint)
-        baseline = selectors.job_get(team=self.team, public_id=checkpoint.job.public_id).baseline
-        made = evaluation_services.evaluation_start(
-            actor=self.actor, dataset_version=baseline.dataset_version, agent_version=baseline.agent_version,
-            grader_version=baseline.grader_version, split=baseline.split, model=model,
-            samples_per_item=baseline.samples_per_item, max_items=baseline.max_items, seed=baseline.seed,
-            policy_label=model.name,
-        )  # fmt: skip
+        made = services.checkpoint_evaluate(actor=self.actor, checkpoint=checkpoint)
         return self.shown(made, EvaluationWire, status=201)
 
 
@@ -139,7 +131,7 @@ class CheckpointArchive(OfCheckpoint):
 class CheckpointTry(OfCheckpoint):
     @describe(
         "checkpoint_try", "Let base and checkpoint try one held-out item", right=Permission.EVALUATION_RUN,
-        takes=TryWanted, answers=TriedWire, status=202,
+        takes=TryWanted, answers=TriedWire, status=202, text="Needs the right to launch jobs too.",
     )  # fmt: skip
     def post(self, request: Request, public_id: str) -> Response:
         checkpoint, wanted = self.checkpoint(), self.values(TryWanted)

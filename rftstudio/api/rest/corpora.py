@@ -7,8 +7,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs.agents import services
-from jobs.agents.models import Corpus
+from jobs.agents import selectors, services
 from jobs.agents.tools.builtins.corpus_files import MAX_BYTES
 from rftstudio.api.rest.describe import describe
 from rftstudio.api.rest.endpoint import Endpoint
@@ -16,7 +15,7 @@ from rftstudio.api.rest.wire import Row, Wanted, example_id
 from rftstudio.core.errors import UserError
 from rftstudio.teams.permissions import Permission
 
-MOST_FILES = 200
+MOST_FILES = 100  # as many as Django takes in one request
 
 
 class CorpusWire(Row):
@@ -41,7 +40,7 @@ class CorpusList(Endpoint):
 
     @describe("corpus_list", "List what search tools read", answers=CorpusWire, is_paged=True)
     def get(self, request: Request) -> Response:
-        return self.page(Corpus.objects.filter(team=self.team).defer("documents"), CorpusWire)
+        return self.page(selectors.corpus_list(team=self.team), CorpusWire)
 
     @describe(
         "corpus_add", "Add documents for a search tool", right=Permission.AGENT_EDIT, takes=CorpusNew, answers=CorpusWire,
@@ -49,6 +48,7 @@ class CorpusList(Endpoint):
     )  # fmt: skip
     def post(self, request: Request) -> Response:
         files = self.values(CorpusNew)["files"]
+        # Before they are read into memory; the service checks again.
         if sum(file.size for file in files) > MAX_BYTES:
             raise UserError(
                 f"The files are larger than {MAX_BYTES // 1_000_000} MB together.", where="files", fix="Leave some out."

@@ -60,9 +60,10 @@ def _keep(row: KeptAnswer, response: Response) -> Response:
 def _digest(request: Request) -> str:
     found = hashlib.sha256(f"{request.method} {request.get_full_path()}\0".encode())
     if request.content_type.startswith("multipart/"):  # the boundary differs each time, so its parts are taken
-        for name, value in sorted(request.data.items()):
-            found.update(f"{name}\0".encode())
-            _take(found, value)
+        for name, values in sorted(request.data.lists()):
+            for value in values:
+                found.update(f"{name}\0".encode())
+                _take(found, value)
     else:
         found.update(JSONRenderer().render(request.data))
     return found.hexdigest()

@@ -4,17 +4,14 @@ from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.core.signals import got_request_exception
 from django.http import Http404
 from rest_framework import exceptions
 from rest_framework.response import Response
-from rest_framework.views import set_rollback
 
+from rftstudio.api.errors import broken_note
 from rftstudio.core.errors import StudioError
 
-log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 NO_KEY = "No API key came with the request."
 NO_KEY_FIX = "Send the header 'Authorization: Bearer rfts-…'. An owner of the team makes keys under API keys."
@@ -88,11 +85,7 @@ def problem_handler(exc: Exception, context: dict[str, Any]) -> Response:
 
 
 def _broken(exc: Exception, context: dict[str, Any], request_id: str) -> Response:
-    """Our own fault: logged whole, told without its insides, and everything it wrote is taken back."""
-    request = getattr(context.get("request"), "_request", None)
-    set_rollback()
-    got_request_exception.send(sender=None, request=request)
-    log.error("api.broken", path=getattr(request, "path", ""), exc_info=exc)
+    broken_note("api.broken", exc, context)
     body = problem(
         500, "Something broke on our side; the log holds the whole of it.", code="studio_failed",
         fix="Try again; if it stays, give the request_id to whoever runs this Studio.", request_id=request_id,

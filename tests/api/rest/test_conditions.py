@@ -79,6 +79,19 @@ def test_uploads_are_told_apart_by_their_bytes(rest):
     assert send(b"[]").status_code == 422
 
 
+def test_every_file_of_an_upload_counts(rest):
+    from django.core.files.uploadedfile import SimpleUploadedFile as File
+
+    def send(first: bytes):
+        headers = {"authorization": f"Bearer {rest.secret}", **KEY}
+        return rest.client.post(
+            "/api/corpora", {"files": [File("a.txt", first), File("b.txt", b"same")]}, headers=headers
+        )
+
+    assert send(b"one").status_code == 201
+    assert send(b"two").status_code == 422
+
+
 @pytest.mark.parametrize("key", ["", "x" * 256])
 def test_keys_that_cannot_be_kept_are_refused(rest, key):
     answer = rest.post("/api/datasets", {"name": "Tariffs"}, **{"idempotency-key": key})
