@@ -1,5 +1,6 @@
 """Chat completions and responses through the unmodified SDK. The models behind are small servers of the tests."""
 
+import itertools
 import json
 
 import openai
@@ -9,6 +10,8 @@ from openai.types.responses import Response
 
 from jobs.agents.models import ModelEndpoint
 from jobs.models import Job
+from rftstudio.api import serving
+from rftstudio.api.chat import passed_on
 from rftstudio.usage.models import LedgerLine, Reservation, StopSwitch
 from tests.fakes.server import HttpServer, ModelServer, Reply
 from tests.jobs.conftest import look_until
@@ -200,25 +203,21 @@ def said(word: str, finish: str | None = None) -> dict:
     return {"choices": [{"index": 0, "delta": {"role": "assistant", "content": word}, "finish_reason": finish}]}
 
 
-@pytest.mark.parametrize("door", ["chat", "responses"])
-def test_who_leaves_a_stream_early_pays_for_what_was_written(ai, team, settings, door):
+@pytest.mark.parametrize("read", [0, 1, 2])
+def test_who_leaves_a_stream_early_pays_for_what_was_written(member, team, settings, read):
+    """Closed as the web server does it: the SDK's transport of these tests would read it to its end."""
     settings.STUDIO_ALLOWED_PRIVATE_HOSTS = ["127.0.0.1"]
     usage = {"prompt_tokens": 4, "completion_tokens": 9, "total_tokens": 13}
-    # Some say it with each piece: the sum so far.
-    pieces = [
-        said("Good "),
-        said("day.") | {"usage": usage | {"completion_tokens": 5}},
-        said("", "stop"),
-        {"choices": [], "usage": usage},
-    ]
-    with streaming(*pieces) as server:
+    so_far = usage | {"completion_tokens": 5}  # some say it with each piece
+    with streaming(
+        said("Good ") | {"usage": so_far}, said("day."), said("", "stop"), {"choices": [], "usage": usage}
+    ) as server:
         ModelEndpoint.objects.create(team=team, name="Far", kind="openai", model="far-1", base_url=server.url + "/v1")
-        if door == "chat":
-            stream = ai.chat.completions.create(model="Far", messages=ASK, stream=True)
-        else:
-            stream = ai.responses.create(model="Far", input="Hello?", stream=True)
-        next(iter(stream))
-        stream.close()
+        served = serving.served_find(actor=member, name="Far")
+        answer = passed_on(member, served, {"model": "Far", "messages": ASK, "stream": True})
+        list(itertools.islice(answer.streaming_content, read))
+        for closer in answer._resource_closers:  # all of close() but its signal, which would end the test's transaction
+            closer()
     assert LedgerLine.objects.filter(team=team, kind="spent", unit="output_token").get().quantity == 9
     assert Reservation.objects.get().status == "settled"
 

@@ -122,6 +122,16 @@ def test_killed_import_goes_on_and_ends_with_the_same_hash(member, monkeypatch, 
     assert again.stats["lengths"] == whole.stats["lengths"]
 
 
+def test_import_that_another_process_does_gives_no_half_version(member, monkeypatch):
+    source_file = services.source_file_upload(
+        actor=member, filename="a.jsonl", content=io.BytesIO(b'{"prompt": "x"}\n')
+    )
+    dataset = services.dataset_create(actor=member, name="taken")
+    monkeypatch.setattr(services, "file_import_run", lambda **_: False)  # what it says while another holds the import
+    with pytest.raises(Conflict, match="Another process"):
+        services.dataset_version_import(actor=member, dataset=dataset, source_file=source_file)
+
+
 def test_two_imports_at_once_store_each_row_once(member, monkeypatch):
     monkeypatch.setattr(importing, "BATCH_ROWS", 10)
     source_file = services.source_file_upload(actor=member, filename="a.jsonl", content=io.BytesIO(many(35)))
