@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 from typing import Any
 
 LOOP = Path(__file__).with_name("_trl_loop.py")
@@ -29,7 +29,10 @@ def loop(which: str, steps: int) -> dict[str, Any]:
 
 
 def measures(steps: int = STEPS, turns: int = TURNS) -> list[dict[str, Any]]:
-    """Medians over train steps with their quartiles, and the overhead as a share of the bare loop, also turn by turn."""
+    """Medians over train steps with quartiles and means, and the overhead as a share of the bare loop, also turn by turn.
+
+    The mean counts what the median hides: a try that rambles on makes its whole train step wait.
+    """
     runs: dict[str, list[dict[str, Any]]] = {"bare": [], "studio": []}
     for _ in range(turns):
         for which, found in runs.items():
@@ -43,10 +46,13 @@ def measures(steps: int = STEPS, turns: int = TURNS) -> list[dict[str, Any]]:
             taken = [step[unit] for run in found for step in run["steps"]]
             figures[f"{which}_{unit}_seconds"] = round(median(taken), 3)
             low, _, high = quantiles(taken, n=4)
+            figures[f"{which}_{unit}_mean_seconds"] = round(fmean(taken), 3)
             figures[f"{which}_{unit}_quartiles"] = [round(low, 3), round(high, 3)]
         figures[f"{which}_tokens"] = round(median(run["tokens"] for run in found), 1)
     for unit in ("cpu", "wall"):
         figures[f"overhead_{unit}"] = round(figures[f"studio_{unit}_seconds"] / figures[f"bare_{unit}_seconds"] - 1, 3)
+        means = [figures[f"{which}_{unit}_mean_seconds"] for which in ("studio", "bare")]
+        figures[f"overhead_{unit}_mean"] = round(means[0] / means[1] - 1, 3)
         figures[f"overhead_{unit}_by_turn"] = [
             round(_median(after, unit) / _median(before, unit) - 1, 3)
             for before, after in zip(runs["bare"], runs["studio"], strict=True)
