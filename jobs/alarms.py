@@ -179,7 +179,7 @@ def opinion_alarm(steps: Steps, opinions: Sequence[Opinion]) -> Alarm | None:
     ends = _ends([step.mean_reward for step in steps if step.mean_reward is not None])
     if not opinions or not ends:
         return None
-    last = max(opinions, key=lambda one: one.step)
+    last = max(opinions, key=lambda one: (one.step, one.before - one.after))  # the worst of the latest
     seen = f"{last.grader} gives train step {last.step} {last.after:.2f} and the base {last.before:.2f}"
     if last.after >= last.before - STAY or ends[1] <= ends[0] + STAY:
         return Alarm("independent", OK, "Another grader does not see it fall", f"{seen}.", last.step)

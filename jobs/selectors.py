@@ -234,7 +234,9 @@ def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:
     ).exclude(grader_version__grader=job.baseline.grader_version.grader_id)
     by_items: dict[tuple, dict[int, Evaluation]] = {}
     for row in rows.select_related("grader_version__grader").order_by("id"):
-        items = (row.grader_version_id, row.dataset_version_id, row.split, row.max_items)
+        # The prompt is part of what is compared, and a seed chooses which items are taken where not all are.
+        versions = (row.agent_version_id, row.grader_version_id, row.dataset_version_id)
+        items = (*versions, row.split, row.max_items, row.seed if row.max_items else None)
         if _number((row.metrics or {}).get("mean_reward")) is not None:
             by_items.setdefault(items, {})[row.model_id] = row
     found = []

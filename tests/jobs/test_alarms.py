@@ -44,6 +44,9 @@ def test_another_grader_that_sees_the_checkpoint_fall_is_an_alarm_and_pauses_a_j
     assert "Strict gives train step 10 0.41 and the base 0.50" in alarm.text
     assert "Another grader" in stop_reason(steps, {"stop_alarm": "gaming"}, None, [fell])
     assert stop_reason(steps, {"stop_alarm": "gaming"}, None, [rose]) == ""
+    agrees = Opinion(step=10, grader="Kind", before=0.50, after=0.60, source="evalrun_3")
+    for opinions in ([fell, agrees], [agrees, fell]):
+        assert "Strict" in stop_reason(steps, {"stop_alarm": "gaming"}, None, opinions), "in whatever order they stand"
     flat = series(mean_reward=lambda x: 0.4)
     assert [one.level for one in alarms_of(flat, [fell]) if one.key == "independent"] == [OK], (
         "the reward does not rise"

@@ -17,6 +17,7 @@ from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.services import job_launch
+from tests.factories.agents import AgentVersionFactory
 from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
 
 
@@ -124,6 +125,24 @@ def test_evaluations_by_another_grader_are_second_opinions_beside_the_base_on_th
     page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
     assert "Another grader sees it fall" in page
     assert f"?source={one.source}" in page
+
+
+@pytest.mark.parametrize("other", ["prompt", "drawn items"])
+def test_base_evaluated_with_another_prompt_or_on_other_items_is_no_before(member, job, other):
+    model = ModelEndpointFactory(team=member.team)
+    Checkpoint.objects.update(model=model)
+    baseline = job.baseline
+    parts = {"dataset_version": baseline.dataset_version, "agent_version": baseline.agent_version}
+    parts |= {"grader_version": GraderVersionFactory(team=member.team), "split": "test", "samples_per_item": 1}
+    drawn = {"max_items": 2, "seed": 0} if other == "drawn items" else {}
+    strange = {"max_items": 2, "seed": 1}
+    if other == "prompt":
+        strange = {"agent_version": AgentVersionFactory(team=member.team, model=job.base_model)}
+    rows = [(job.base_model, 0.5, drawn), (model, 0.4, drawn), (job.base_model, 0.9, strange)]
+    for who, mean, how in rows:
+        made = evaluation_start(actor=member, model=who, **parts | how)
+        Evaluation.objects.filter(pk=made.pk).update(status="succeeded", metrics={"mean_reward": mean})
+    assert [(one.before, one.after) for one in selectors.second_opinions(job)] == [(0.5, 0.4)]
 
 
 def test_job_state_reads_no_rollouts(client_of, member, job):
