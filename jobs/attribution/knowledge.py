@@ -72,17 +72,21 @@ def is_running(rollout: Rollout) -> bool:
 
 @transaction.atomic
 def knowledge_ask(*, actor: Actor, rollout: Rollout) -> None:
-    """Have a worker read the policy: loading weights takes longer than a page may."""
+    """Have a worker read the policy: loading weights takes longer than a page may. Asked twice, it is read once."""
     from jobs.attribution import tasks
 
     check_can(actor, Permission.EVALUATION_RUN, team=rollout.team)
     graded = Rollout.objects.filter(batch=rollout.batch_id, group_key=rollout.group_key, reward__isnull=False)
     if reason := why_not(rollout, graded.exclude(pk=rollout.pk).count()):
         raise UserError(reason, where="rollout")
+    # Under a lock: the second click of two waits here, and then finds that a worker was asked.
+    fresh = Rollout.objects.select_for_update().only("public_id", "extra").get(pk=rollout.pk)
+    if is_running(fresh):
+        return
     reservation_hold(
         actor=actor, source=source_of(rollout), kind=Reservation.Kind.EVALUATION, label="Gain in knowledge", amount=None
     )
-    _note(rollout, {ASKED: timezone.now().isoformat()})
+    _note(fresh, {ASKED: timezone.now().isoformat()})
     audit(actor, "rollout.knowledge_asked", rollout)
     queue(tasks.knowledge_read, rollout.pk)
 
@@ -123,8 +127,9 @@ def _read(rollout: Rollout) -> int:
             Step.objects.filter(rollout=rollout, index=index).update(reference_logprob=value)
         _note(rollout, {"reference_logprob": values[0]})
         RolloutCredit.objects.filter(rollout=rollout, method=KEY).delete()
+        # Keyed by the order, so that a task that comes twice is paid once.
         usage = Usage(
-            f"{source_of(rollout)}:{timezone.now().isoformat()}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
+            f"{source_of(rollout)}:{rollout.extra[ASKED][:26]}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
             answer["tokens"], timezone.now(), source_of(rollout),
         )  # fmt: skip
         usage_record_many(team=rollout.team, usages=[usage] if answer["tokens"] else [])

@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.urls import reverse
 
 from jobs.agents.models import ModelEndpoint
-from jobs.attribution import knowledge, rerun
+from jobs.attribution import knowledge, rerun, tasks
 from jobs.attribution.methods.registry import compute
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.services import attribution_compute
@@ -16,6 +16,7 @@ from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.imports.service import rollouts_import
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import UpstreamUnavailable, UserError
+from rftstudio.usage.models import UsageRecord
 from tests.factories.rollouts import LOOK, RolloutBatchFactory, customs_group, steps_for
 from tests.factories.studio import ready_baseline_of
 
@@ -115,6 +116,38 @@ def test_policy_is_asked_by_a_worker_and_its_answer_is_stored_once(member, reada
     assert rollout.extra["reference_logprob"] == math.log(0.25)
     assert rollout.steps.get(index=0).reference_logprob == math.log(0.5)
     assert not knowledge.is_running(rollout)
+
+
+@pytest.fixture
+def woken(monkeypatch) -> list:
+    """Ids of rollouts whose reading workers were asked for."""
+    seen: list = []
+    monkeypatch.setattr(tasks.knowledge_read, "apply_async", lambda args, **options: seen.append(args[0]))
+    return seen
+
+
+@pytest.mark.django_db
+def test_double_click_asks_one_worker(member, readable, woken, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        for page in (readable, Rollout.objects.get(pk=readable.pk)):  # both were loaded before either was asked
+            knowledge.knowledge_ask(actor=member, rollout=page)
+    assert woken == [readable.pk]
+
+
+@pytest.mark.django_db
+def test_message_that_comes_twice_at_once_is_paid_once(member, readable, monkeypatch):
+    answer = {"logprobs": [math.log(0.25), math.log(0.5)], "tokens": 40}
+
+    def meanwhile(rollout, body):
+        monkeypatch.setattr(knowledge, "_ask", lambda rollout, body: answer)
+        knowledge.knowledge_read(rollout_id=readable.pk)  # the other worker is done first
+        return answer
+
+    monkeypatch.setattr(knowledge, "_ask", meanwhile)
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    knowledge.knowledge_read(rollout_id=readable.pk)
+    (usage,) = UsageRecord.objects.filter(batch_source=knowledge.source_of(readable))
+    assert usage.quantity == 40
 
 
 @pytest.mark.django_db
