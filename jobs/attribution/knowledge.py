@@ -30,8 +30,9 @@ from rftstudio.usage.services import Usage, reservation_hold, reservation_settle
 REFERENCES = ("reference_answer", "answer", "reference", "target", "ground_truth")
 MOST_STEPS, MOST_LETTERS = 200, 4_000
 SECONDS = 300.0
-#: In a rollout's `extra`: since when a worker is asked, and why the last one had no answer.
-ASKED, ERROR = "knowledge_asked", "knowledge_error"
+#: In a rollout's `extra`: since when a worker is asked, when the first one was whose answer never came, and why the last
+#: one had no answer.
+ASKED, FIRST, ERROR = "knowledge_asked", "knowledge_first_asked", "knowledge_error"
 FORGOTTEN = timedelta(minutes=15)
 
 
@@ -92,22 +93,52 @@ def knowledge_ask(*, actor: Actor, rollout: Rollout) -> None:
 
 
 def _note(rollout: Rollout, found: dict[str, Any]) -> None:
-    extra = {key: value for key, value in rollout.extra.items() if key not in (ASKED, ERROR)} | found
+    extra = {key: value for key, value in rollout.extra.items() if key not in (ASKED, FIRST, ERROR)} | found
     Rollout.objects.filter(pk=rollout.pk).update(extra=extra)
 
 
 def knowledge_read(*, rollout_id: int) -> int:
     """Ask the policy, and store its log-probabilities with the steps or why there are none; returns after how many."""
-    rollout = Rollout.objects.select_related("team", "item", "batch__model", "batch__agent_version").get(pk=rollout_id)
-    if ASKED not in rollout.extra:
+    whole = Rollout.objects.select_related("team", "item", "batch__model", "batch__agent_version")
+    rollout = whole.filter(pk=rollout_id).first()
+    if rollout is None:  # gone since it was asked; the sweep ends its reservation
         return 0
     try:
-        return _read(rollout)
+        return _read(rollout) if ASKED in rollout.extra else 0
     except (UserError, UpstreamUnavailable) as exc:
         _note(rollout, {ERROR: str(exc)[:500]})
         return 0
     finally:
         reservation_settle(team=rollout.team, source=source_of(rollout))
+
+
+def knowledge_sweep() -> None:
+    """Ask a second time, and no third, where the message was lost or the worker died; end what nobody waits for."""
+    old = timezone.now() - FORGOTTEN
+    held = Reservation.objects.filter(status=Reservation.Status.HELD, source__startswith="knowledge-")
+    for row in held.filter(updated_at__lt=old).select_related("team")[:50]:
+        _look_after(row)
+
+
+@transaction.atomic
+def _look_after(row: Reservation) -> None:
+    name = row.source.removeprefix("knowledge-")
+    rollout = Rollout.objects.select_for_update().filter(team_id=row.team_id, public_id=name).first()
+    if rollout is not None and ASKED in rollout.extra:
+        if is_running(rollout):
+            return
+        if FIRST not in rollout.extra:
+            _ask_again(rollout)
+            return
+        _note(rollout, {ERROR: "Two workers were asked and neither answered. The workers' log may say why."})
+    reservation_settle(team=row.team, source=row.source)
+
+
+def _ask_again(rollout: Rollout) -> None:
+    from jobs.attribution import tasks
+
+    _note(rollout, {ASKED: timezone.now().isoformat(), FIRST: rollout.extra[ASKED]})
+    queue(tasks.knowledge_read, rollout.pk)
 
 
 def _read(rollout: Rollout) -> int:
@@ -129,7 +160,7 @@ def _read(rollout: Rollout) -> int:
         RolloutCredit.objects.filter(rollout=rollout, method=KEY).delete()
         # Keyed by the order, so that a task that comes twice is paid once.
         usage = Usage(
-            f"{source_of(rollout)}:{rollout.extra[ASKED][:26]}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
+            f"{source_of(rollout)}:{rollout.extra.get(FIRST, rollout.extra[ASKED])[:26]}", Unit.INPUT_TOKEN, model_subject(rollout.batch.model),
             answer["tokens"], timezone.now(), source_of(rollout),
         )  # fmt: skip
         usage_record_many(team=rollout.team, usages=[usage] if answer["tokens"] else [])

@@ -142,7 +142,7 @@ def source_credit(*, actor: Actor, source: str) -> int:
     from jobs.attribution import tasks
 
     for batch in batches:
-        queue(tasks.attribution_compute, batch)
+        queue(tasks.attribution_compute, batch, is_swept=False)
     audit(actor, "credit.requested", source=source, batches=len(batches))
     return len(batches)
 

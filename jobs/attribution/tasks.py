@@ -21,11 +21,12 @@ def knowledge_read(rollout_id: int) -> None:
 
 @shared_task
 def credit_sweep() -> None:
-    """End re-runs that are done or out of money, and wake judges whose worker died."""
-    from jobs.attribution import judge, rerun
+    """End re-runs that are done or out of money, and ask again where the worker of a judge or of a reading died."""
+    from jobs.attribution import judge, knowledge, rerun
 
     rerun.reruns_sweep()
     judge.judges_sweep()
+    knowledge.knowledge_sweep()
 
 
 @shared_task(acks_late=True)

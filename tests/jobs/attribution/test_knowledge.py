@@ -2,10 +2,12 @@
 
 import json
 import math
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
+from django.utils import timezone
 
 from jobs.agents.models import ModelEndpoint
 from jobs.attribution import knowledge, rerun, tasks
@@ -16,7 +18,7 @@ from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.imports.service import rollouts_import
 from jobs.rollouts.models import Rollout, RolloutBatch
 from rftstudio.core.errors import UpstreamUnavailable, UserError
-from rftstudio.usage.models import UsageRecord
+from rftstudio.usage.models import Reservation, UsageRecord
 from tests.factories.rollouts import LOOK, RolloutBatchFactory, customs_group, steps_for
 from tests.factories.studio import ready_baseline_of
 
@@ -148,6 +150,50 @@ def test_message_that_comes_twice_at_once_is_paid_once(member, readable, monkeyp
     knowledge.knowledge_read(rollout_id=readable.pk)
     (usage,) = UsageRecord.objects.filter(batch_source=knowledge.source_of(readable))
     assert usage.quantity == 40
+
+
+def long_ago(rollout) -> None:
+    """As if a worker had been asked twenty minutes ago."""
+    then = timezone.now() - timedelta(minutes=20)
+    fresh = Rollout.objects.get(pk=rollout.pk)
+    Rollout.objects.filter(pk=rollout.pk).update(extra=fresh.extra | {knowledge.ASKED: then.isoformat()})
+    Reservation.objects.filter(source=knowledge.source_of(rollout)).update(updated_at=then)
+
+
+@pytest.mark.django_db
+def test_worker_that_died_is_followed_by_one_more(member, readable, woken, django_capture_on_commit_callbacks):
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    with django_capture_on_commit_callbacks(execute=True):
+        knowledge.knowledge_sweep()
+        assert woken == [], "it was asked just now"
+        long_ago(readable)
+        for _ in range(2):
+            knowledge.knowledge_sweep()
+    assert woken == [readable.pk]
+    assert knowledge.is_running(Rollout.objects.get(pk=readable.pk))
+    long_ago(readable)
+    with django_capture_on_commit_callbacks(execute=True):
+        knowledge.knowledge_sweep()
+    assert woken == [readable.pk]
+    assert "neither answered" in Rollout.objects.get(pk=readable.pk).extra[knowledge.ERROR]
+    assert Reservation.objects.get(source=knowledge.source_of(readable)).status == "settled"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_reading_that_nobody_waits_for_holds_no_money(member, readable, is_gone):
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    held = Reservation.objects.get(source=knowledge.source_of(readable))
+    if is_gone:
+        long_ago(readable)
+        Rollout.objects.filter(pk=readable.pk).update(public_id="roll-another")  # as if its row were deleted
+        assert knowledge.knowledge_read(rollout_id=0) == 0
+        knowledge.knowledge_sweep()
+    else:
+        Rollout.objects.filter(pk=readable.pk).update(extra={})  # read already; the worker died before it gave back
+        knowledge.knowledge_read(rollout_id=readable.pk)
+    held.refresh_from_db()
+    assert held.status == "settled"
 
 
 @pytest.mark.django_db

@@ -3,10 +3,11 @@
 import math
 
 import pytest
+from kombu.exceptions import OperationalError
 
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.selectors import credit_for, credits_of
-from jobs.attribution.services import attribution_compute
+from jobs.attribution.services import attribution_compute, source_credit
 from jobs.attribution.tasks import attribution_compute as task
 from rftstudio.core.errors import UserError
 from tests.factories.rollouts import RolloutBatchFactory, customs_group
@@ -70,3 +71,16 @@ def test_attribution_compute_asks_the_same_number_of_queries_for_more_groups(tea
         customs_group(batch, key=f"item-{number}")
     with django_assert_max_num_queries(40):
         attribution_compute(rollouts=batch)
+
+
+def test_source_credit_is_computed_at_once_while_the_broker_is_away(
+    member, team, monkeypatch, django_capture_on_commit_callbacks
+):
+    def down(*args, **kwargs):
+        raise OperationalError("no connection to the broker")
+
+    monkeypatch.setattr(task, "apply_async", down)
+    made = customs_group(RolloutBatchFactory(team=team, source="evalrun_1"))
+    with django_capture_on_commit_callbacks(execute=True):
+        assert source_credit(actor=member, source="evalrun_1") == 1
+    assert credit_for(made[0], "divergence") is not None
