@@ -169,6 +169,8 @@ def _read(rollout: Rollout) -> int:
 
 def _ask(rollout: Rollout, body: dict[str, Any]) -> dict[str, Any]:
     """The local server's own address for it, beside the OpenAI ones."""
+    import httpx2
+
     from jobs.rollouts.policies.local import ensure_server
     from jobs.rollouts.policies.openai_chat import PolicyError
     from rftstudio.core.outbound import sync_client
@@ -177,9 +179,16 @@ def _ask(rollout: Rollout, body: dict[str, Any]) -> dict[str, Any]:
         url = ensure_server(rollout.batch.model.model, run_dir=Path(settings.VAR_DIR) / "run")
     except PolicyError as exc:
         raise UpstreamUnavailable(str(exc)) from exc
-    with sync_client(allowed=frozenset({"127.0.0.1"})) as client:
-        reply = client.post(f"{url}/score", content=json.dumps(body).encode(), timeout=SECONDS)
-    answer = reply.json()
+    try:
+        with sync_client(allowed=frozenset({"127.0.0.1"})) as client:
+            reply = client.post(f"{url}/score", content=json.dumps(body).encode(), timeout=SECONDS)
+        answer = reply.json()
+        if not isinstance(answer, dict):
+            raise ValueError("no JSON object")
+    except (httpx2.HTTPError, OSError, ValueError) as exc:
+        raise UpstreamUnavailable(
+            f"The model server gave no answer that can be read ({type(exc).__name__}: {exc}). Ask again in a while."
+        ) from exc
     if reply.status_code != 200:
         raise UserError(f"The policy cannot be read: {answer.get('error', {}).get('message', reply.status_code)}")
     return answer

@@ -4,6 +4,7 @@ import json
 import math
 from datetime import timedelta
 
+import httpx2
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
@@ -17,6 +18,7 @@ from jobs.attribution.services import attribution_compute
 from jobs.attribution.types import CreditRollout, CreditStep
 from jobs.rollouts.imports.service import rollouts_import
 from jobs.rollouts.models import Rollout, RolloutBatch
+from jobs.rollouts.policies import local
 from rftstudio.core.errors import UpstreamUnavailable, UserError
 from rftstudio.usage.models import Reservation, UsageRecord
 from tests.factories.rollouts import LOOK, RolloutBatchFactory, customs_group, steps_for
@@ -194,6 +196,23 @@ def test_reading_that_nobody_waits_for_holds_no_money(member, readable, is_gone)
         knowledge.knowledge_read(rollout_id=readable.pk)
     held.refresh_from_db()
     assert held.status == "settled"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("fails", ["slow", "no JSON", "a list"])
+def test_server_that_cannot_be_read_leaves_the_reason(member, readable, monkeypatch, fails):
+    def post(self, url, **how):
+        if fails == "slow":
+            raise httpx2.ReadTimeout("timed out")
+        return httpx2.Response(502, text="<html>" if fails == "no JSON" else "[]")
+
+    monkeypatch.setattr(local, "ensure_server", lambda model, run_dir: "http://127.0.0.1:9/v1")
+    monkeypatch.setattr(httpx2.Client, "post", post)
+    knowledge.knowledge_ask(actor=member, rollout=readable)
+    assert knowledge.knowledge_read(rollout_id=readable.pk) == 0
+    rollout = Rollout.objects.get(pk=readable.pk)
+    assert "The model server gave no answer" in rollout.extra[knowledge.ERROR]
+    assert not knowledge.is_running(rollout)
 
 
 @pytest.mark.django_db
