@@ -385,9 +385,10 @@ def _apply_rules(job: Job) -> None:
 
 def _watch_money(job: Job) -> None:
     """Pause when what is held is used up. Where that comes sooner than the next look, another look is taken in time."""
+    next_look = LOOK_SECONDS if is_local(job) else HOSTED_LOOK_SECONDS
     if reason := holds.stop_reason(job):
         _pause(job, reason)
-    elif (seconds := holds.seconds_until_used_up(job)) is not None and seconds < LOOK_SECONDS:
+    elif (seconds := holds.seconds_until_used_up(job)) is not None and seconds < next_look:
         queue(tasks.job_sync, job.pk, countdown=max(seconds, 0.2))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs import supervision
+from jobs import holds, supervision, tasks
 from jobs.attribution.models import RolloutCredit
 from jobs.backends.openai.refusals import shutdowns
 from jobs.models import Checkpoint, Job
@@ -89,6 +89,18 @@ def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, ser
     lines = b"".join(client.get(address).streaming_content).decode().splitlines()
     assert lines == ["step,train_mean_reward,full_valid_mean_reward", "1,,0.4", "2,,0.5"]
     assert client_of(stranger).get(address).status_code == 404
+
+
+def test_hosted_job_whose_money_ends_before_the_next_look_is_looked_at_in_time(launch, service, monkeypatch):
+    job = look(launch(), service, until="running")
+    monkeypatch.setattr(supervision, "HOSTED_LOOK_SECONDS", 3600.0)
+    monkeypatch.setattr(holds, "seconds_until_used_up", lambda job: 6.0)
+    waits = []
+    monkeypatch.setattr(tasks.job_sync, "apply_async", lambda args, countdown, **how: waits.append(countdown))
+    asked = len(service.requests)
+    supervision.job_sync(job_id=job.pk)
+    assert len(service.requests) > asked, "what was queued is asked at once"
+    assert waits == [6.0]
 
 
 def test_hosted_job_sends_files_and_method_in_the_wire_shape(launch, service, baseline):
