@@ -131,7 +131,6 @@ def jobs_sync() -> int:
         looked += job_sync(job_id=job_id)
     holds.settle_forgotten()
     _credit_again()
-    _results_again()
     return looked
 
 
@@ -178,14 +177,6 @@ def _credit_again() -> None:
     for job_id in waiting.values_list("pk", flat=True)[:20]:
         if quiet.filter(pk=job_id).update(updated_at=timezone.now()):
             queue(tasks.job_credit, job_id)
-
-
-def _results_again() -> None:
-    """What a provider writes after it has said that a job ended, or while it could not be reached."""
-    for job in hosted.results_due().select_related("team", "base_model")[:20]:
-        with leased(job.pk) as lease:
-            if lease:
-                hosted.results_keep(job, run_of(job))
 
 
 def job_sync(*, job_id: int) -> bool:

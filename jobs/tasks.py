@@ -25,6 +25,13 @@ def jobs_sync() -> None:
 
 
 @shared_task
+def results_sweep() -> None:
+    from jobs import results
+
+    results.results_sweep()
+
+
+@shared_task
 def batch_credit(batch_id: int) -> None:
     from jobs import services
 

@@ -30,6 +30,7 @@ app.conf.beat_schedule = {
     },
     "files-sweep": {"task": "rftstudio.orders.tasks.files_sweep", "schedule": 300.0, "options": {"expires": 300.0}},
     "jobs-sync": {"task": "jobs.tasks.jobs_sync", "schedule": 3.0, "options": {"expires": 9.0}},
+    "results-sweep": {"task": "jobs.tasks.results_sweep", "schedule": 30.0, "options": {"expires": 90.0}},
     "notices-look": {"task": "rftstudio.usage.tasks.notices_look", "schedule": 300.0, "options": {"expires": 300.0}},
     "notices-sweep": {"task": "rftstudio.notify.tasks.notices_sweep", "schedule": 10.0, "options": {"expires": 30.0}},
     "sinks-sweep": {"task": "rftstudio.notify.tasks.sinks_sweep", "schedule": 30.0, "options": {"expires": 90.0}},

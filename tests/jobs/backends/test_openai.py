@@ -1,13 +1,18 @@
 """Hosted jobs through the services, against a wire-true service that calls our gateway as the real one would."""
 
 import pytest
+from django.utils import timezone
 
-from jobs import holds, supervision, tasks
+from datasets.models import SourceFile
+from jobs import holds, results, supervision, tasks
 from jobs.attribution.models import RolloutCredit
 from jobs.backends.openai.refusals import shutdowns
+from jobs.backends.registry import backend_get
 from jobs.models import Checkpoint, Job
+from jobs.results import results_sweep
 from jobs.rollouts.models import Gateway, Rollout
 from jobs.services import batch_credit, checkpoint_publish, job_cancel, job_launch, job_pause, job_resume, jobs_sync
+from rftstudio.core.errors import UpstreamUnavailable
 from rftstudio.core.sealed import seal
 from tests.factories.studio import ready_baseline_of
 from tests.fakes.hosted import HostedService
@@ -78,8 +83,11 @@ def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, ser
     job = look(launch(), service, until="succeeded")
     assert "files" not in job.result
     service.write_results(job.external_id)
+    asked = len(service.requests)
+    jobs_sync()
+    assert len(service.requests) == asked, "an ended job is not asked about at every look"
     for _ in range(2):
-        jobs_sync()
+        results_sweep()
     job.refresh_from_db()
     (file_id,) = job.result["files"]
     assert job.events.filter(message__contains="step_metrics.csv").count() == 1
@@ -89,6 +97,35 @@ def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, ser
     lines = b"".join(client.get(address).streaming_content).decode().splitlines()
     assert lines == ["step,train_mean_reward,full_valid_mean_reward", "1,,0.4", "2,,0.5"]
     assert client_of(stranger).get(address).status_code == 404
+
+
+def test_result_file_that_fails_to_come_brings_no_other_twice_and_holds_up_no_other_job(launch, service, monkeypatch):
+    jobs = [launch(), launch()]
+    for job in jobs:
+        job.refresh_from_db()
+    Job.objects.update(status="succeeded", finished_at=timezone.now(), external_id="ftjob-x")
+    keep, fails = results.source_file_upload, {"b.csv": 2}
+
+    def results_of(self, run):
+        if run.job_id == jobs[0].public_id:
+            raise RuntimeError("not foreseen")
+        return {"a.csv": b"1", "b.csv": b"2"}
+
+    def upload(*, filename, **how):
+        if fails.get(filename):
+            fails[filename] -= 1
+            raise UpstreamUnavailable("The disk is away.")
+        return keep(filename=filename, **how)
+
+    monkeypatch.setattr(type(backend_get("openai")), "results", results_of)
+    monkeypatch.setattr(results, "source_file_upload", upload)
+    for _ in range(3):
+        results_sweep()
+    second = Job.objects.get(pk=jobs[1].pk)
+    kept = SourceFile.objects.filter(purpose=results.RESULTS).order_by("filename")
+    assert [one.filename for one in kept] == ["a.csv", "b.csv"]
+    assert second.result == {"files": [one.public_id for one in kept]}
+    assert second.events.filter(message__contains="Kept the provider's result files: a.csv, b.csv.").count() == 1
 
 
 def test_hosted_job_whose_money_ends_before_the_next_look_is_looked_at_in_time(launch, service, monkeypatch):
