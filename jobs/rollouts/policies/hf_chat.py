@@ -46,12 +46,14 @@ PROMPTS_KEPT, SUFFIXES_KEPT = 256, 10_000
 
 
 def remembered(store: dict[str, list[int]], key: str, most: int, make: Callable[[], list[int]]) -> list[int]:
-    """What was made for this key, a copy of its own. The store is emptied when it is full."""
-    if key not in store:
+    """What was made for this key, a copy of its own. The store is emptied when it is full, perhaps by another thread."""
+    found = store.get(key)
+    if found is None:
+        found = make()
         if len(store) >= most:
             store.clear()
-        store[key] = make()
-    return list(store[key])
+        store[key] = found
+    return list(found)
 
 
 class HfChat:

@@ -189,6 +189,29 @@ def test_template_message_parses_arguments_where_the_template_wants_it(hf_chat):
     }
 
 
+def test_what_is_remembered_is_found_while_another_thread_empties_the_store(hf_chat):
+    class Emptied(dict):
+        """Emptied by another thread whenever it was looked at or written to."""
+
+        def __contains__(self, key):
+            found = super().__contains__(key)
+            self.clear()
+            return found
+
+        def get(self, key):
+            found = super().get(key)
+            self.clear()
+            return found
+
+        def __setitem__(self, key, value):
+            self.clear()
+
+    made = [1, 2]
+    found = hf_chat.remembered(Emptied(), "a", 8, lambda: made)
+    assert (found, found is made) == ([1, 2], False)
+    assert hf_chat.remembered(Emptied(a=[3]), "a", 8, lambda: made) == [3]
+
+
 def test_manifest_names_the_shipped_files():
     import hashlib
 
