@@ -16,6 +16,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 import json
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -64,13 +65,17 @@ def main(run_dir: Path) -> int:
     def leave() -> None:
         """The train step at work does not see the cancel: tell what is kept, and end it with the process."""
         journal.lock.acquire()  # until the end: nothing may follow the last word
-        if not journal.is_closed:
-            journal.log(
-                "info", "Cancelled. Complete train steps and checkpoints are kept; the train step at work was cut."
-            )
-            seconds = history.seconds + time.time() - began
-            finish(run_dir, journal, {"status": "cancelled", "error": None}, seconds=seconds)
-        os._exit(0)
+        try:
+            if not journal.is_closed:
+                journal.log(
+                    "info", "Cancelled. Complete train steps and checkpoints are kept; the train step at work was cut."
+                )
+                seconds = history.seconds + time.time() - began
+                finish(run_dir, journal, {"status": "cancelled", "error": None}, seconds=seconds)
+        except Exception:
+            traceback.print_exc()
+        finally:  # with the lock held, a process that could not say it (a full disk) would wait for ever
+            os._exit(0)
 
     control.when_overdue = leave
     control.start()
@@ -83,8 +88,6 @@ def main(run_dir: Path) -> int:
     except SpecError as exc:
         closing["error"] = {"code": exc.code, "message": str(exc), "param": exc.param or None}
     except Exception as exc:
-        import traceback
-
         traceback.print_exc()
         closing["error"] = {"code": "trainer_error", "message": f"{type(exc).__name__}: {exc}", "param": None}
     finally:
