@@ -153,7 +153,8 @@ def rows(
     """The team's rollouts that the filters leave, in no order. `leave_out` names filters to ignore.
 
     With `is_near` only the newest ones, which are found at once: enough for a page of anything common. `is_rare` finds
-    the same as without, quicker when few are left. All have ids between `below` and `above`, and are `among` these of the team's.
+    the same as without, quicker when few are left. All have ids between `below` and `above`. `among` narrows them to rows
+    that must already be the team's: they are not asked for it again.
     """
     use = {name for name in filters.active() if name not in leave_out}
     # Batches are the team's. Asked for the team as well, SQLite would rather read all the team's rollouts.

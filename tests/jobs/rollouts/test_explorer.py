@@ -62,9 +62,18 @@ def test_every_filter_narrows(team):
     assert found("q=%00") == found("")
 
 
-def test_rows_of_another_team_are_never_found(team, stranger):
-    customs_group(RolloutBatchFactory(team=stranger.team))
-    assert not rows(team=team, filters=filters("")).exists()
+@pytest.mark.parametrize(
+    "query",
+    ["", "source=ftjob-1", "batch={batch}", "item=item-1", "train_step=7", "item=item-1&reward=0.9-1",
+     "error=1&source=ftjob-1", "q=pears", "tool=calc"],
+)  # fmt: skip
+@pytest.mark.parametrize("how", [{}, {"is_near": True}, {"is_rare": True}])
+def test_rows_of_another_team_are_never_found(team, stranger, query, how):
+    batch = RolloutBatchFactory(team=stranger.team, source="ftjob-1", train_step=7, kind="train_step")
+    customs_group(batch, key="item-1")
+    asked = filters(query.format(batch=batch.public_id))
+    assert rows(team=stranger.team, filters=asked, **how).exists()
+    assert not rows(team=team, filters=asked, **how).exists()
 
 
 def test_chips_say_each_filter_in_words():
