@@ -256,7 +256,8 @@ class Counted:
 
 
 def counted(*, team: Team, filters: Filters) -> Counted:
-    """Exact up to 10,000. In very large teams what filters leave is counted among the newest only, and says so."""
+    """Exact up to 10,000. In very large teams what filters leave is counted among the newest only, and says so; but not
+    what belongs to one source, batch or item: that may be old, and is read by batch."""
     if filters.active() == ["q"] and not is_id(filters.q):
         count = search.count(team.pk, filters.q, COUNT_EXACT + 1)
         return Counted(min(count, COUNT_EXACT), count > COUNT_EXACT)
@@ -264,7 +265,7 @@ def counted(*, team: Team, filters: Filters) -> Counted:
     among = None
     if filters.tool and not filters.q and search.count(team.pk, filters.tool, COUNT_EXACT + 1) <= COUNT_EXACT:
         found = rows(team=team, filters=filters, is_rare=True)
-    elif not filters.is_empty and not filters.q:
+    elif not (filters.is_empty or filters.q or filters.source or filters.batch or filters.item):
         newest = Rollout.objects.filter(team=team).order_by("-id").values_list("id", flat=True)
         if floor := newest[COUNT_AMONG : COUNT_AMONG + 1].first():
             found, among = rows(team=team, filters=filters, above=floor), COUNT_AMONG

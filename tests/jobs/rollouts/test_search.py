@@ -65,3 +65,13 @@ def test_counts_say_how_far_they_went(team, batch, monkeypatch):
     monkeypatch.setattr(explorer, "COUNT_EXACT", 1)
     assert explorer.counted(team=team, filters=filters_from(QueryDict(""))) == explorer.Counted(1, is_more=True)
     assert explorer.counted(team=team, filters=filters_from(QueryDict("q=it"))) == explorer.Counted(1, is_more=True)
+
+
+@pytest.mark.parametrize("query", ["source=ftjob-old", "item=old", "batch={batch}", "source=ftjob-old&passed=1"])
+def test_count_of_an_old_source_does_not_stop_at_the_newest(team, batch, monkeypatch, query):
+    monkeypatch.setattr(explorer, "COUNT_AMONG", 1)
+    old = RolloutBatchFactory(team=team, source="ftjob-old")
+    RolloutFactory(batch=old, group_key="old")
+    RolloutFactory.create_batch(3, batch=batch)
+    asked = filters_from(QueryDict(query.format(batch=old.public_id)))
+    assert explorer.counted(team=team, filters=asked) == explorer.Counted(1)
