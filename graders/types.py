@@ -83,9 +83,13 @@ class Grade:
         }
 
 
+#: Sums of floats may miss a mark in their last bits: 0.1 + 0.7 is a pass at 0.8.
+SLACK = 1e-9
+
+
 def is_pass(reward: float | None, mark: float) -> bool:
-    """Whether a reward reaches the pass mark. Sums of floats may miss it in their last bits: 0.1 + 0.7 is a pass at 0.8."""
-    return reward is not None and reward >= mark - 1e-9
+    """Whether a reward reaches the pass mark."""
+    return reward is not None and reward >= mark - SLACK
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import Count, QuerySet
 
 from datasets.models import Item, Split
+from graders.types import SLACK
 from jobs.evaluations.models import Evaluation
 from jobs.models import Job
 from jobs.rollouts.engine.messages import told_messages
@@ -70,10 +71,10 @@ def choice_read(wanted: Any, *, baseline: Evaluation) -> dict[str, Any]:
     return {"from": ROLLOUTS, "of": str(wanted.get("of") or ""), "least_reward": float(least), "most_per_item": most}
 
 
-def good_rollouts(baseline: Evaluation) -> QuerySet[Rollout]:
-    """Finished rollouts on the train items of the baseline's dataset version."""
+def good_rollouts(baseline: Evaluation, least_reward: float) -> QuerySet[Rollout]:
+    """Finished rollouts on the train items of the baseline's dataset version that reach a reward."""
     return Rollout.objects.filter(
-        team=baseline.team, status=Rollout.Status.DONE, reward__isnull=False,
+        team=baseline.team, status=Rollout.Status.DONE, reward__gte=least_reward - SLACK,
         item__version=baseline.dataset_version, item__split=Split.TRAIN,
     )  # fmt: skip
 
@@ -83,7 +84,7 @@ def count(baseline: Evaluation, choice: dict[str, Any]) -> int:
     if choice["from"] != ROLLOUTS:
         items = Item.objects.filter(version=baseline.dataset_version, split=Split.TRAIN)
         return sum(bool(_held(item, choice)) for item in items.iterator(chunk_size=1000))
-    found = good_rollouts(baseline).filter(batch__source=choice["of"], reward__gte=choice["least_reward"])
+    found = good_rollouts(baseline, choice["least_reward"]).filter(batch__source=choice["of"])
     each = found.values("group_key").annotate(n=Count("id")).values_list("n", flat=True)
     return sum(min(n, choice["most_per_item"]) for n in each.order_by())
 
@@ -114,7 +115,7 @@ def rows(job: Job) -> Iterator[dict[str, Any]]:
             if turns := _held(item, choice):
                 yield {"key": item.key, "item": item.data, "turns": turns}
         return
-    found = good_rollouts(baseline).filter(batch__source=choice["of"], reward__gte=choice["least_reward"])
+    found = good_rollouts(baseline, choice["least_reward"]).filter(batch__source=choice["of"])
     ranked = found.select_related("item").order_by("item__position", "-reward", "n_tool_calls", "id")
     for _, group in groupby(ranked.iterator(chunk_size=500), key=lambda rollout: rollout.item_id):
         for place, rollout in enumerate(group):
@@ -146,7 +147,7 @@ def _answer(value: Any) -> str | None:
 
 def sources(baseline: Evaluation) -> list[Source]:
     """What this baseline's team could choose: rollouts that pass, then fields of the train items."""
-    passing = good_rollouts(baseline).filter(reward__gte=baseline.grader_version.pass_threshold)
+    passing = good_rollouts(baseline, baseline.grader_version.pass_threshold)
     counts = dict(passing.values_list("batch__source").annotate(n=Count("id")).order_by("-n")[:20])
     names = {
         one.public_id: f"Evaluation {one.number}, {one.policy_label}"

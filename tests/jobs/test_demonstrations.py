@@ -46,6 +46,17 @@ def test_rollouts_become_demonstrations_best_first_and_of_train_items_only(membe
     assert (job.plan["max_steps"], job.total_steps) == (3, 3), "24 demonstrations in batches of 8"
 
 
+def test_reward_that_misses_the_mark_in_its_last_bits_is_good_enough(member, ready_baseline, practised):
+    ready_baseline.grader_version.pass_threshold = 0.8
+    Rollout.objects.filter(batch=practised.batch, reward=0.6).update(reward=0.1 + 0.7, passed=True)
+    offered = {one.key: one.count for one in demonstrations.sources(ready_baseline)}
+    assert offered[f"rollouts:{practised.public_id}"] == 24
+    choice = demonstrations.choice_read(choose(practised), baseline=ready_baseline)
+    assert demonstrations.count(ready_baseline, choice) == 24
+    job = job_launch(actor=member, baseline=ready_baseline, plan={}, method="supervised", demonstrations=choice)
+    assert len(list(run_spec(job).train)) == 24
+
+
 def test_answers_that_items_hold_become_demonstrations(member, ready_baseline):
     Item.objects.filter(key="train-3").update(raw='{"messages":[{"role":"user","content":"x"}],"answer":""}')
     Item.objects.filter(key="train-4").update(raw='{"messages":[{"role":"user","content":"x"}],"answer":{"a":1}}')
