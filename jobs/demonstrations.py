@@ -94,6 +94,11 @@ def check_enough(baseline: Evaluation, choice: dict[str, Any]) -> int:
     found = count(baseline, choice)
     if found:
         return found
+    if choice["from"] == TURNS:
+        raise UserError(
+            f"No train item has turns in {choice['field']} that could follow its messages: the first must be the assistant's.",
+            where="demonstrations.field", fix="Choose another field, or let its turns begin with an answer.",
+        )  # fmt: skip
     if choice["from"] != ROLLOUTS:
         raise UserError(
             f"No train item has an answer in {choice['field']}.", where="demonstrations.field",
@@ -128,14 +133,19 @@ def _held(item: Item, choice: dict[str, Any]) -> list[dict[str, Any]]:
     """The turns that an item holds; none where there is nothing to learn."""
     value = item.data.get(choice["field"])
     if choice["from"] == TURNS:
-        return value if _are_turns(value) else []
+        return value if _are_turns(value) and _can_follow(value) else []
     answer = _answer(value)
     return [] if answer is None else [{"role": "assistant", "content": answer}]
 
 
 def _are_turns(value: Any) -> bool:
-    """Whether a field holds what could follow an item's messages."""
+    """Whether a field holds part of a conversation."""
     return isinstance(value, list) and bool(value) and all(isinstance(turn, dict) and "role" in turn for turn in value)
+
+
+def _can_follow(turns: list[dict[str, Any]]) -> bool:
+    """Whether turns could follow an item's messages: the policy speaks first, and that is what is learnt."""
+    return turns[0]["role"] == "assistant"
 
 
 def _answer(value: Any) -> str | None:
@@ -168,8 +178,9 @@ def _fields(baseline: Evaluation) -> tuple[list[str], list[str]]:
     turns: set[str] = set()
     for item in items[:_LOOKED_AT]:
         for name, value in item.data.items():
-            if name != "messages" and _are_turns(value):
-                turns.add(name)
+            if _are_turns(value):
+                if name != "messages" and _can_follow(value):
+                    turns.add(name)
             elif name not in _NOT_ANSWERS and not isinstance(value, dict) and _answer(value) is not None:
                 seen.add(name)
     order = {name: place for place, name in enumerate(_LIKELY)}

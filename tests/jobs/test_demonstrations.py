@@ -84,6 +84,16 @@ def test_turns_that_items_hold_become_demonstrations_and_are_offered(member, rea
     assert "references:shown" not in offered
 
 
+def test_turns_that_the_assistant_does_not_begin_are_neither_offered_nor_launched(member, ready_baseline):
+    turns = '[{"role":"user","content":"b"},{"role":"assistant","content":"c"}]'
+    Item.objects.filter(split="train").update(raw=f'{{"messages":[{{"role":"user","content":"x"}}],"asked":{turns}}}')
+    assert not [one.key for one in demonstrations.sources(ready_baseline) if "asked" in one.key]
+    choice = {"from": "turns", "field": "asked"}
+    with pytest.raises(UserError, match="the first must be the assistant's"):
+        job_launch(actor=member, baseline=ready_baseline, plan={}, method="supervised", demonstrations=choice)
+    assert not Job.objects.exists()
+
+
 @pytest.mark.parametrize(
     "choice, words",
     [
