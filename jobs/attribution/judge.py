@@ -189,7 +189,11 @@ def judge_settle(*, rollout: Rollout, siblings: Siblings) -> RolloutCredit | Non
 def calibration_of(team: Team, model: str) -> Calibration:
     """The judge beside the team's experts, over every step that both have marked."""
     judged = RolloutCredit.objects.filter(rollout__team=team, method=METHOD, detail__model=model)
-    rows = [row for row in judged.select_related("rollout") if row.detail.get("marks")]
+    rows = [
+        row
+        for row in judged.select_related("rollout").only("detail", "rollout__public_id", "rollout__team_id")
+        if row.detail.get("marks")
+    ]
     marks = {row.rollout_id: row.detail["marks"] for row in rows}
     experts: dict[tuple[int, int], list[int]] = defaultdict(list)
     for found in marks_on([row.rollout for row in rows]):

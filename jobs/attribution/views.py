@@ -53,7 +53,8 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
     has = selectors.stored_marks(rollout)
     method = _method(request, reading)
     why_none = page.why_no_credit(reading, method, has)
-    credits, is_waiting = _credits(request, reading, method, has) if not why_none else ({}, False)
+    stored = selectors.credits_of(rollout)
+    credits, is_waiting = _credits(request, reading, method, has, stored) if not why_none else ({}, False)
     compared = siblings.everyone
     if sum(r.n_steps for r in compared) > selectors.COMPARED_STEPS:
         compared = [rollout, *siblings.others[:1]]
@@ -79,18 +80,13 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
             row.why.people = [(str(m.user), m.get_mark_display()) for m in marks if m.step_index == row.view.index]
     return {
         "reading": reading, "rollout": rollout, "walk": walk, "method": ALL[method], "why_none": why_none,
-        "is_waiting": is_waiting, "is_ordered": _is_ordered(method, rollout), "beside": beside, "beside_words": words, "next_beside": following,
+        "is_waiting": is_waiting, "is_ordered": method in ORDERED and is_running(method, rollout, stored.get(method)), "beside": beside, "beside_words": words, "next_beside": following,
         "can_label": can(request.actor, Permission.LABEL), "marks": StepMark.Mark,
         "next_from": walk.last + 1 if walk.last < walk.total else None,
         "windows": _windows(walk) if walk.total > WINDOW else [],
         "next_count": min(WINDOW, walk.total - walk.last),
         "previous_from": max(1, walk.first - WINDOW) if walk.first > 1 else None,
     }  # fmt: skip
-
-
-def _is_ordered(method: str, rollout: Rollout) -> bool:
-    """Whether what was ordered for this method is still being made."""
-    return method in ORDERED and is_running(method, rollout, selectors.credits_of(rollout).get(method))
 
 
 def _windows(walk: page.Walk) -> list[dict[str, Any]]:
@@ -147,13 +143,15 @@ def _method(request: TeamRequest, reading: Reading) -> str:
 
 
 def _credits(
-    request: TeamRequest, reading: Reading, method: str, has: Mapping[str, bool]
+    request: TeamRequest,
+    reading: Reading,
+    method: str,
+    has: Mapping[str, bool],
+    stored: Mapping[str, RolloutCredit],
 ) -> tuple[dict[str, RolloutCredit], bool]:
     """Credits by method, the chosen one computed now unless that would keep the page waiting."""
     rollout, everyone = reading.rollout, reading.siblings.everyone
-    found = {
-        key: credit for key, credit in selectors.credits_of(rollout).items() if services.is_fresh(credit, everyone)
-    }
+    found = {key: credit for key, credit in stored.items() if services.is_fresh(credit, everyone)}
     is_now = "compute" in request.GET
     is_long = sum(other.n_steps for other in everyone) > selectors.COMPARED_STEPS
     for key in services.GROUP_ONLY:
@@ -162,7 +160,7 @@ def _credits(
             found |= {key: credit} if credit else {}
     if rerun.METHOD not in found and (settled := rerun.rerun_settle(rollout=rollout, siblings=everyone)):
         found[rerun.METHOD] = settled
-    if judge.METHOD in found or RolloutCredit.objects.filter(rollout=rollout, method=judge.METHOD).exists():
+    if judge.METHOD in stored:
         judged = judge.judge_settle(rollout=rollout, siblings=reading.siblings)  # by the calibration as it stands now
         found = {key: row for key, row in found.items() if key != judge.METHOD} | (
             {judge.METHOD: judged} if judged else {}

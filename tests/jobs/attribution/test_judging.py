@@ -4,6 +4,8 @@ import json
 from decimal import Decimal
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from jobs.attribution import judge
@@ -119,7 +121,9 @@ def test_judge_marks_are_asked_once_paid_and_shown(group, asked, member, client_
     credit = RolloutCredit.objects.get(rollout=rollout, method="judge")
     assert credit.credits == [0.0, -0.5, 0.0, 0.0]  # a full mark is half the group's range of rewards
     StepMark.objects.create(rollout=rollout, step_index=1, user=member.user, mark=-1)
-    assert judge.calibration_of(rollout.team, model.name).pairs == 1
+    with CaptureQueriesContext(connection) as queries:
+        assert judge.calibration_of(rollout.team, model.name).pairs == 1
+    assert not [query for query in queries.captured_queries if '"answer"' in query["sql"]], "no rollout is read whole"
 
 
 @pytest.mark.django_db(transaction=True)

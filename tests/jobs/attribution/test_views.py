@@ -3,6 +3,8 @@
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from jobs.attribution import charts, summary, tasks
@@ -152,6 +154,15 @@ def test_fragment_for_htmx_is_the_walk_alone(client_of, member, group):
     answer = client_of(member).get(place, {"step": 1}, headers={"HX-Request": "true", "HX-Target": "walk"})
     assert answer.content.decode().lstrip().startswith("<section")
     assert b"<html" not in answer.content
+
+
+def test_fragment_of_a_method_that_is_ordered_reads_stored_credit_once(client_of, member, group):
+    place = reverse("rollouts:rollout-detail", args=[member.team.slug, group[0].public_id])
+    client, part = client_of(member), {"HX-Request": "true", "HX-Target": "walk"}
+    client.get(place, headers=part)  # computes what there is to compute
+    with CaptureQueriesContext(connection) as queries:
+        client.get(place, {"credit": "judge"}, headers=part)
+    assert sum('FROM "attribution_rolloutcredit"' in query["sql"] for query in queries.captured_queries) == 1
 
 
 def test_step_mark_is_kept_changed_and_taken_back(client_of, expert, group):
