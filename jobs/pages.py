@@ -215,7 +215,7 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         "job": job,
         "team": actor.team,
         "words": words,
-        "next": next_of(job),
+        "next": next_of(job, words),
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and may,
         "says": says,
         "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "running": "run"}.get(job.status, "run"),

@@ -32,9 +32,9 @@ class Next:
     evaluate: Checkpoint | None = None
 
 
-def next_of(job: Job) -> Next:
+def next_of(job: Job, words: Words) -> Next:
     """Follows the path on: evaluate the best checkpoint, look how it stands against the baseline, promote it."""
-    text, best = words_of(job).next, job.best_checkpoint
+    text, best = words.next, job.best_checkpoint
     if job.status not in ENDED or best is None or (best.is_deleted and best.model_id is None):
         return Next(text)
     if best.model_id is None:

@@ -5,12 +5,15 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from jobs import services, supervision
 from jobs.costs import job_cost, judges_charge
 from jobs.holds import rest_cost
 from jobs.models import Job
+from jobs.pages import state_context
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.engine.types import Trajectory
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
@@ -162,6 +165,9 @@ def test_job_page_says_that_it_waits_for_approval(asked, member, client_of):
     page = client_of(member).get(reverse("jobs:job-detail", args=[asked.team.slug, asked.public_id])).content.decode()
     assert "Waiting for approval" in page
     assert "Waits for an owner to approve" in page
+    with CaptureQueriesContext(connection) as queries:
+        state_context(asked, member)
+    assert sum('FROM "usage_approval"' in query["sql"] for query in queries.captured_queries) == 1
 
 
 # -- with a trainer ---------------------------------------------------------------------------------------------------

@@ -65,7 +65,8 @@ class JobWhole(JobWire):
     }  # fmt: skip
 
     def get_words(self, job: Job) -> dict[str, str]:
-        return asdict(words_of(job)) | {"next": next_of(job).text}
+        words = words_of(job)
+        return asdict(words) | {"next": next_of(job, words).text}
 
     def get_state(self, job: Job) -> dict[str, Any]:
         found = asdict(selectors.job_state(job))
