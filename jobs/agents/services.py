@@ -212,7 +212,7 @@ def agent_version_publish(
         model=model,
         sampling={key: value for key, value in (sampling or {}).items() if value is not None},
         tools=[_frozen(tool) for tool in tools],
-        headers_sealed=headers_freeze(tools, headers),
+        headers_sealed=seal(headers_frozen(tools, headers)),
         keeps_headers=headers is not None,
         limits={key: value for key, value in (limits or {}).items() if value is not None},
         response_format=response_format or None,
@@ -246,12 +246,12 @@ def _frozen(tool: Tool) -> dict[str, Any]:
     return {"tool": tool.public_id, **{key: getattr(tool, key) for key in _SPEC_FIELDS}}
 
 
-def headers_freeze(tools: list[Tool], own: dict[str, dict[str, str]] | None) -> str:
-    """Tool id → headers, sealed: a version's own, or those of the tools now."""
+def headers_frozen(tools: list[Tool], own: dict[str, dict[str, str]] | None) -> dict[str, dict[str, str]]:
+    """Tool id → headers: a version's own, or those of the tools now. To be kept sealed."""
     found = {
         tool.public_id: (unseal(tool.headers_sealed) if own is None else own.get(tool.name)) or {} for tool in tools
     }
-    return seal({key: value for key, value in found.items() if value})
+    return {key: value for key, value in found.items() if value}
 
 
 def _check_tool(actor: Actor, spec: ToolSpec) -> None:

@@ -117,14 +117,14 @@ def agent_version_ready(
     name = line_name(label)
     agent = Agent.objects.filter(team=actor.team, slug=slugify(name)[:120]).first()
     frozen = [_frozen(tool) for tool in tools]
-    own = unseal(agent_services.headers_freeze(tools, headers))
+    own = agent_services.headers_frozen(tools, headers)
     for version in agent.versions.order_by("-number") if agent else ():
         if (
             version.model_id == model.pk
             and not version.system_prompt
             and list(version.tools) == frozen
             and version.keeps_headers
-            and unseal(version.headers_sealed) == own
+            and (unseal(version.headers_sealed) or {}) == own
             and (version.sampling, version.limits) == (sampling, limits)
             and version.response_format == (response_format or None)
         ):
