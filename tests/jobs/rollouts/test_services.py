@@ -30,7 +30,7 @@ Status = Rollout.Status
 
 @pytest.fixture
 def woken(monkeypatch) -> list:
-    """Ids of batches that workers were woken for ."""
+    """Ids of batches that workers were woken for."""
     seen: list = []
     monkeypatch.setattr(tasks.rollouts_run, "apply_async", lambda args, **options: seen.append(args[0]))
     return seen
