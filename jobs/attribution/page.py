@@ -11,7 +11,7 @@ from jobs.attribution.methods import information_gain
 from jobs.attribution.methods.base import action_key
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.reliability import Reliability, reliability_of
-from jobs.attribution.words import because, bound, is_clear, verdict
+from jobs.attribution.words import because, interval_words, is_clear, verdict
 from jobs.rollouts.alignment import Beside, align, common_start
 from jobs.rollouts.models import Rollout, Step
 from jobs.rollouts.reading import WINDOW, Reading, StepView, step_views
@@ -101,20 +101,35 @@ class StepRow:
         """What the number rests on: its interval, or why there is none."""
         if self.low is None or self.high is None:
             return "no interval" if self.is_exact else "no support"
-        return f"{bound(self.low)} to {bound(self.high)}"
+        return interval_words(self.low, self.high)
+
+    @property
+    def failed(self) -> str:
+        """That tool calls of the step failed, in words; empty where none did."""
+        wrong = sum(call.is_error for call in self.view.calls)
+        return (
+            f"{wrong} of {len(self.view.calls)} calls failed"
+            if 0 < wrong < len(self.view.calls)
+            else "failed" * bool(wrong)
+        )
 
     @property
     def label(self) -> str:
         """The row in words: "Step 4, read a ruling, credit plus 0.24, between 0.15 and 0.33, clear"."""
-        words = [f"Step {self.number}", self.view.sentence.title.lower()]
+        words = list(filter(None, [f"Step {self.number}", self.view.sentence.title.lower(), self.failed]))
         if self.credit is not None:
             words.append(f"credit {'minus' if self.credit < 0 else 'plus'} {abs(self.credit):.2f}")
-            if self.low is None:
+            if self.low is None or self.high is None:
                 words.append("read off the policy" if self.is_exact else "without support in the group")
             else:
-                words.append(f"between {self.low:.2f} and {self.high:.2f}".replace("-", "minus "))
+                words.append(f"between {_spoken(self.interval)}")
                 words.append("clear" if self.is_clear else "could be zero")
         return ", ".join(words)
+
+
+def _spoken(interval: str) -> str:
+    """An interval as a screen reader should say it."""
+    return interval.replace(" to ", " and ").replace("+", "").replace("−", "minus ")
 
 
 @dataclass
@@ -147,7 +162,10 @@ class Walk:
     last: int = 0
     total: int = 0
     overview: str = ""
-    side_after: list[Side] = field(default_factory=list)
+    has_grey: bool = False  # some steps have a credit without an interval
+    is_exact: bool = False  # all have: the method reads its credit off
+    is_running: bool = False  # each bar begins where the one before it ended
+    failed: Sequence[int] = ()  # indices of the steps in which a tool call failed, in the whole rollout
 
 
 def method_tabs(
@@ -248,12 +266,14 @@ def build_walk(
     selected: int | None = None,
     sides: Sequence[Side] = (),
     marks: Mapping[int, int] | None = None,
+    failed: Sequence[int] = (),
 ) -> Walk:
-    """Rows of one window of steps. `start` is the first index shown; `selected` a step number, 0 for none."""
+    """Rows of one window of steps. `start` is the first index shown; `selected` a step number, 0 for none; `failed` has
+    the indices of the steps in which a tool call failed."""
     total = reading.rollout.n_steps or len(mine)
     replies = reading.rollout.extra.get("replies")
     views = step_views(steps, reading.words, last_index=max(0, len(mine) - 1), replies=replies)
-    walk = Walk(rows=[], first=start + 1, last=start + len(views), total=total)
+    walk = Walk(rows=[], first=start + 1, last=start + len(views), total=total, failed=failed)
     rows = [StepRow(view=view) for view in views]
     if credit is not None and len(credit.credits) == len(mine):
         _add_credit(walk, rows, reading, credit, method)
@@ -291,7 +311,8 @@ def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: Rollo
             axis, start=values[index], end=values[index] + row.credit, low=row.low, high=row.high,
             is_clear=row.is_clear, is_running=complete,
         )  # fmt: skip
-    walk.baseline = credit.baseline
+    walk.baseline, walk.is_running, walk.is_exact = credit.baseline, complete, method == information_gain.KEY
+    walk.has_grey = any(row.low is None for row in rows)
     walk.axis_labels = waterfall.grid_symbol(axis) + waterfall.axis_labels(axis)
     walk.start_drawing = waterfall.start_row(axis) if complete else waterfall.grid_row()
     walk.end_drawing = waterfall.grid_row() if method == information_gain.KEY else waterfall.end_row(axis, reward)
@@ -299,7 +320,8 @@ def _add_credit(walk: Walk, rows: list[StepRow], reading: Reading, credit: Rollo
     if complete and abs(gap) > 1e-6:
         walk.gap, walk.gap_drawing = gap, waterfall.gap_row(axis, values[-1], reward)
     if walk.total > WINDOW:
-        walk.overview = waterfall.overview(credit.credits, clear, [False] * len(credit.credits))
+        wrong = set(walk.failed)
+        walk.overview = waterfall.overview(credit.credits, clear, [i in wrong for i in range(len(credit.credits))])
     walk.verdict, walk.verdict_step = verdict(credit, clear, method)
 
 

@@ -27,6 +27,14 @@ def stored_marks(rollout: Rollout) -> dict[str, bool]:
     }
 
 
+def failed_steps(rollout: Rollout) -> list[int]:
+    """Indices of the steps in which a tool call failed, of the whole rollout."""
+    if not rollout.n_tool_errors:
+        return []
+    rows = rollout.steps.order_by("index").values_list("index", "tool_calls")
+    return [index for index, calls in rows if any(call.get("is_error") for call in calls or [])]
+
+
 #: Above this many steps in a group only the two rollouts on the page are compared.
 COMPARED_STEPS = 4000
 

@@ -39,7 +39,7 @@ def rollout_detail(request: TeamRequest, public_id: str) -> HttpResponse:
         for name in ("wait", "compute"):
             request.GET.pop(name, None)
         return render(request, "attribution/_walk.html", context)
-    context |= head_context(request, reading, context["beside"])
+    context |= head_context(request, reading, context["beside"], context["walk"].failed)
     return render(request, "attribution/rollout_detail.html", context)
 
 
@@ -71,6 +71,7 @@ def walk_context(request: TeamRequest, reading: Reading) -> dict[str, Any]:
     walk = page.build_walk(
         reading=reading, steps=steps, mine=mine, credit=credits.get(method), method=method, start=start,
         selected=None if selected < 0 else selected, sides=sides, marks=own,
+        failed=selectors.failed_steps(rollout),
     )  # fmt: skip
     for row in walk.rows:
         if isinstance(row, page.StepRow) and row.is_selected and row.credit is not None:
@@ -97,7 +98,9 @@ def _windows(walk: page.Walk) -> list[dict[str, Any]]:
     ]
 
 
-def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None) -> dict[str, Any]:
+def head_context(
+    request: TeamRequest, reading: Reading, beside: Rollout | None, failed: Sequence[int]
+) -> dict[str, Any]:
     """Feeds the strip of facts and the method tabs."""
     siblings = reading.siblings
     credits = selectors.credits_of(reading.rollout)
@@ -123,6 +126,7 @@ def head_context(request: TeamRequest, reading: Reading, beside: Rollout | None)
         "prompt": prompt_of(rollout),
         "again": orders["rerun"],
         "orders": orders,
+        "failed_step": failed[0] + 1 if failed else None,
         "tokens": rollout.input_tokens + rollout.output_tokens,
         "tabs": tabs,
         "tabs_off": [tab for tab in tabs if not tab.is_ready and not tab.is_current],

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 
 BAR_TOP, BAR_HEIGHT = 15, 14
 _MIDDLE = BAR_TOP + BAR_HEIGHT / 2
+#: How far the start line of a step stands out above and below its bar.
+START_OVER = 6
+#: Bars thinner than this, in per cent, are no bars: the start line alone stands there.
+_THINNEST = 0.8
 #: Left and right margin of the plot, in per cent, so that end ticks and whiskers stay inside.
 _EDGE = 3.0
 
@@ -94,24 +98,23 @@ def step_row(
 ) -> str:
     """One step: a bar from `start` to `end`, its interval as a whisker around the end, connectors to its neighbours.
 
+    An upright line marks the start, where the step would have made no difference: a whisker that stays off this line
+    is clear, one that crosses it could be zero. The zero of the axis says nothing of that, it is a reward of 0.
     `low` and `high` are bounds of the credit. Without bounds the bar is grey. `is_running` is off for methods whose
     marks do not add up: their bars all start at the baseline and nothing connects them.
     """
     x1, x2 = axis.at(start), axis.at(end)
     left, width = min(x1, x2), abs(x2 - x1)
     body = [_GRID]
-    if is_running and width < 0.8:
-        body.append(_upright((x1 + x2) / 2, "0", "100%", "fall-link"))
-    elif is_running:
+    if is_running:
         body.append(_upright(x1, "0", str(BAR_TOP), "fall-link"))
         body.append(_upright(x2, str(BAR_TOP + BAR_HEIGHT), "100%", "fall-link"))
-    if width < 0.8:
-        body.append(_upright((x1 + x2) / 2, str(BAR_TOP), str(BAR_TOP + BAR_HEIGHT), "fall-none"))
-    else:
+    if width >= _THINNEST:
         css = bar_class(end - start, low is not None, is_clear)
         body.append(
             f'<rect class="{css}" x="{_n(left)}%" y="{BAR_TOP}" width="{_n(width)}%" height="{BAR_HEIGHT}" rx="1.5"/>'
         )
+    body.append(_upright(x1, str(BAR_TOP - START_OVER), str(BAR_TOP + BAR_HEIGHT + START_OVER), "fall-start"))
     if low is not None and high is not None:
         body.append(_whisker(axis, start + low, start + high))
     return _svg("".join(body))

@@ -13,9 +13,17 @@ def is_clear(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and (low > 0 or high < 0)
 
 
-def bound(value: float) -> str:
-    """An end of an interval; one that is near zero and not zero keeps its sign."""
-    return show_signed(value, 2 if abs(value) >= 0.005 or not value else 3)
+def places_of(low: float, high: float) -> int:
+    """How many decimals both ends of an interval get: two, unless those would round a clear one onto zero."""
+    if not is_clear(low, high):
+        return 2
+    return next((places for places in (2, 3) if round(min(abs(low), abs(high)), places)), 4)
+
+
+def interval_words(low: float, high: float) -> str:
+    """An interval, both ends with the same decimals: "−0.20 to 0.00", "+0.004 to +0.310"."""
+    places = places_of(low, high)
+    return f"{show_signed(low, places)} to {show_signed(high, places)}"
 
 
 def verdict(credit: RolloutCredit, clear: Sequence[bool], method: str) -> tuple[str, int | None]:
@@ -35,9 +43,10 @@ def verdict(credit: RolloutCredit, clear: Sequence[bool], method: str) -> tuple[
             f"may have mattered most: it {did} the reward by this estimate. Not sure: no step’s effect is told from zero.",
             best + 1,
         )
-    ends = sorted((abs(credit.low[best]), abs(credit.high[best])))
+    places = places_of(credit.low[best], credit.high[best])
+    least, most = sorted((abs(credit.low[best]), abs(credit.high[best])))
     return (
-        f"mattered most: it {did} the reward, 90 % sure between {show_reward(ends[0])} and {show_reward(ends[1])}. "
+        f"mattered most: it {did} the reward, 90 % sure between {show_reward(least, places)} and {show_reward(most, places)}. "
         f"{_others(len(sure) - 1, len(shares) - len(sure))}",
         best + 1,
     )

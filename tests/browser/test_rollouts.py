@@ -78,6 +78,25 @@ def test_rollout_is_read_by_keys_alone(signed_in_page, member, group):
     page.get_by_text("Rollout 5 of 8").wait_for()
 
 
+def test_rollout_on_a_phone_answers_before_it_offers_choices(signed_in_page, member, group):
+    page = signed_in_page(member, width="phone")
+    page.goto(f"/t/{member.team.slug}/rollouts/{group[2].public_id}/?credit=divergence&step=2")
+
+    def top(selector: str) -> float:
+        return page.locator(selector).first.bounding_box()["y"]
+
+    assert top(".walk-verdict") < 844 - 56 - 48  # in the first screen, above the bottom bar, a line of it at least
+    for choice in (".method-tab", "[data-key=c]", "[data-key=l]", ".rollout-head .facts", "kbd"):
+        assert not page.locator(f"main {choice}").first.is_visible(), choice
+    assert top("#step-2 .fall") < top("#step-2 .why") < top("#step-2 .quote") < top("#step-2 .marks")
+    assert page.locator("#step-2 .step-failed").is_visible()
+    for owner in page.locator(".walk-side:visible").all():
+        assert "ollout" in owner.locator(".side-owner").inner_text()
+    page.locator(".methods summary").first.click()
+    page.get_by_role("link", name="Same situation").click()
+    page.wait_for_url("**credit=anchor_state**")
+
+
 def test_rollout_says_the_deciding_step_without_a_script(signed_in_page, member, group):
     page = signed_in_page(member, script=False)
     page.goto(f"/t/{member.team.slug}/rollouts/{group[3].public_id}/?credit=divergence")

@@ -68,6 +68,45 @@ def test_selected_step_shows_the_call_and_why(client_of, member, group):
     assert "Why this much?" not in show(client_of(member), group[3], step=0)
 
 
+def test_credit_stands_before_the_text_and_the_marks_of_the_opened_step(client_of, member, group):
+    text = show(client_of(member), group[3], step=2, credit="divergence")
+    row = text[text.index('id="step-2"') : text.index('id="step-3"')]
+    places = [
+        row.index(sign)
+        for sign in ('class="fall"', "Why this much?", "The call as sent", "Your mark", "went another way")
+    ]
+    assert places == sorted(places)
+
+
+def test_step_of_the_sibling_names_its_owner(client_of, member, group):
+    text = show(client_of(member), group[3], step=3, credit="divergence", beside=1)
+    assert "Here rollout 1 went another way" in text
+    assert "Rollout 1 at this point" in text
+
+
+def test_failed_tool_call_marks_its_step_in_shape_word_and_colour(client_of, member, group):
+    text = show(client_of(member), group[2], credit="divergence", step=0)
+    row = text[text.index('id="step-2"') : text.index('id="step-3"')]
+    assert re.search(r'<span class="step-failed tone-bad"><svg class="glyph[^>]*>.*?</svg>failed</span>', row, re.S)
+    assert 'aria-label="Step 2, lookup, failed, credit' in row
+    assert text.count('class="step-failed') == 1
+    assert 'href="?credit=divergence&amp;step=2#step-2">1 failed</a>' in text
+
+
+def test_failed_call_among_several_says_how_many(client_of, member, team):
+    calls = [call("lookup", "{}", "3"), call("lookup", "{}", "nothing", is_error=True)]
+    made = customs_group(RolloutBatchFactory(team=team), tries=[(1.0, [calls, "yes"]), (0.0, ["no"])])
+    assert "1 of 2 calls failed" in show(client_of(member), made[0])
+
+
+def test_legend_explains_both_directions_and_both_fillings(client_of, member, group):
+    text = show(client_of(member), group[3], credit="divergence")
+    legend = re.search(r'<ul class="legend walk-legend".*?</ul>', text, re.S).group(0)
+    for words in ("raised the reward", "lowered it", "filled, clear", "pale, could be zero"):
+        assert words in legend
+    assert "How to read the bars" not in show(client_of(member), group[7])
+
+
 def test_beside_takes_a_rollout_by_number_or_id_and_cycles(client_of, member, group):
     client = client_of(member)
     assert ">Rollout 6<" in show(client, group[3], beside=6)
