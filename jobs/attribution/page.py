@@ -106,12 +106,10 @@ class StepRow:
     @property
     def failed(self) -> str:
         """That tool calls of the step failed, in words; empty where none did."""
-        wrong = sum(call.is_error for call in self.view.calls)
-        return (
-            f"{wrong} of {len(self.view.calls)} calls failed"
-            if 0 < wrong < len(self.view.calls)
-            else "failed" * bool(wrong)
-        )
+        count, wrong = len(self.view.calls), sum(call.is_error for call in self.view.calls)
+        if not wrong:
+            return ""
+        return "failed" if wrong == count else f"{wrong} of {count} calls failed"
 
     @property
     def label(self) -> str:

@@ -92,6 +92,7 @@ def test_rollout_on_a_phone_answers_before_it_offers_choices(signed_in_page, mem
     assert page.locator("#step-2 .step-failed").is_visible()
     for owner in page.locator(".walk-side:visible").all():
         assert "ollout" in owner.locator(".side-owner").inner_text()
+    assert top(".methods") > top("#step-2")
     page.locator(".methods summary").first.click()
     page.get_by_role("link", name="Same situation").click()
     page.wait_for_url("**credit=anchor_state**")
