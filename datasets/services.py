@@ -232,9 +232,9 @@ def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any
         return True
     questions = None
     try:
-        _look_at_file(file_import)
-        if file_import.records == 0:
+        if file_import.records == 0:  # before the file is looked at: it may be refused whole
             _earlier_reading_remove(file_import)
+        _look_at_file(file_import)
         questions = importing.run(file_import, on_progress)
     except FileRefused as refused:
         importing.refuse(file_import, refused)

@@ -100,6 +100,9 @@ def test_utf16_file_that_was_refused_whole_becomes_a_draft(member, name, django_
     assert version.items.first().title.startswith("Straße")
     other = import_bytes(member, text.encode(), name, name="the same in UTF-8")
     assert version.content_hash == other.content_hash
+    reread(member, version, "", django_capture_on_commit_callbacks)
+    assert (version.status, version.item_count) == (DatasetVersion.Status.FAILED, 0)
+    assert not version.items.exists()
 
 
 def test_mixed_file_keeps_its_order_and_its_search(member, django_capture_on_commit_callbacks):
