@@ -11,7 +11,17 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from datasets.formats.base import MAX_ROW_BYTES, BadLine, Blank, Cursor, FileFacts, FileRefused, Row
+from datasets.formats.base import (
+    KEPT_TEXT,
+    MAX_ROW_BYTES,
+    BadLine,
+    Blank,
+    Cursor,
+    FileFacts,
+    FileRefused,
+    Row,
+    pass_over,
+)
 from datasets.formats.strict_json import SAVE_AS_UTF8, canonical_bytes, dumps
 
 ITEM_COLUMN, SPLIT_COLUMN, JSON_MARK = "rft_item", "rft_split", ":json"
@@ -19,6 +29,8 @@ STRUCTURED = ("messages", "tools")
 _ESCAPED = re.compile(r"^'[=+\-@\t\r']")
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 csv.field_size_limit(MAX_ROW_BYTES)
+# Text may be read again after an open quote, but in all not more than this and so many times the text of the file.
+REREAD_FREE, REREAD_TIMES = 8 * 1024 * 1024, 4
 
 
 def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | BadLine | Blank]:
@@ -32,9 +44,7 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
         if index <= cursor.records:
             continue
         if isinstance(cells, csv.Error):
-            yield BadLine(line, 1, "bad_csv", f"The quoting is broken: {_PLAIN.get(str(cells), cells)}.",
-                          "Put quotes around the whole cell and double the quotes inside it.", index).holding(
-                lines.refused)  # fmt: skip
+            yield _broken(cells, line, index, lines)
         elif not any(cells):
             yield Blank(line, index)
         else:
@@ -44,37 +54,73 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
 _PLAIN = {"unexpected end of data": "a quote opens here and is closed nowhere"}
 
 
+class _TooLong(csv.Error):
+    """The record in hand has more than MAX_ROW_BYTES; most likely because of an open quote."""
+
+
+def _broken(error: csv.Error, line: int, index: int, lines: "_Lines") -> BadLine:
+    code, message = "bad_csv", f"The quoting is broken: {_PLAIN.get(str(error), error)}."
+    fix = "Put quotes around the whole cell and double the quotes inside it."
+    if isinstance(error, _TooLong):
+        code, message = (
+            "line_too_long",
+            "The row has more than 32 MiB; perhaps a quote opens here and is closed nowhere.",
+        )
+        fix = "Close the quote, or move large attachments out of the row."
+    if lines.swallowed:
+        message += f" The {lines.swallowed:,} lines behind it are left out too: too many quotes in this file stay open."
+    return BadLine(line, 1, code, message, fix, index).holding(lines.refused)
+
+
 class _Lines:
-    """The file's lines as texts, with those of the record in hand, so that they can be given back."""
+    """The file's lines as texts, with those of the record in hand and their bytes, so that they can be given back."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream, self.number = stream, 0
-        self.taken: list[str] = []
-        self.waiting: deque[str] = deque()
-        self.refused = ""
+        self.taken: list[tuple[str, int]] = []
+        self.waiting: deque[tuple[str, int]] = deque()
+        self.size = self.read = self.reread = 0  # bytes: of the record, from the file, given back
+        self.refused, self.swallowed = "", 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        if self.waiting:
-            line = self.waiting.popleft()
-        else:
-            line = self.stream.readline().decode("utf-8", "surrogateescape")
-            if not line:
-                raise StopIteration
-            line = line.removeprefix("\ufeff") if self.number == 0 else line
+        line, size = self.waiting.popleft() if self.waiting else self._from_file()
         self.number += 1
-        self.taken.append(line)
+        self.taken.append((line, size))
+        self.size += size
+        if self.size > MAX_ROW_BYTES:
+            raise _TooLong
         return line
 
+    def _from_file(self) -> tuple[str, int]:
+        body = self.stream.readline(MAX_ROW_BYTES + 1)
+        if not body:
+            raise StopIteration
+        if len(body) > MAX_ROW_BYTES and not body.endswith(b"\n"):
+            pass_over(self.stream)
+        self.read += len(body)
+        line = body.decode("utf-8", "surrogateescape")
+        return line.removeprefix("\ufeff") if self.number == 0 else line, len(body)
+
+    def start_record(self) -> None:
+        self.taken.clear()
+        self.size = 0
+
     def give_back(self) -> None:
-        """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad."""
-        self.refused = (
-            self.taken[0].rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        )
-        self.waiting.extendleft(reversed(self.taken[1:]))
-        self.number -= len(self.taken) - 1
+        """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad. Where
+        that has happened too often the record is lost whole, or a file of open quotes would be read once for each line."""
+        behind = self.taken[1:]
+        size = sum(size for _, size in behind)
+        is_too_much = self.reread + size > REREAD_FREE + REREAD_TIMES * self.read
+        self.swallowed = len(behind) if is_too_much else 0
+        lost = "".join(line for line, _ in self.taken[:KEPT_TEXT]) if is_too_much else self.taken[0][0]
+        self.refused = lost.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        if not is_too_much:
+            self.reread += size
+            self.waiting.extendleft(reversed(behind))
+            self.number -= len(behind)
 
 
 class _Records:
@@ -88,7 +134,7 @@ class _Records:
         return self
 
     def __next__(self) -> tuple[int, list[str] | csv.Error]:
-        self.lines.taken.clear()
+        self.lines.start_record()
         line = self.lines.number + 1
         try:
             return line, next(self.reader)

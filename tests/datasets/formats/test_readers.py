@@ -7,7 +7,7 @@ import json
 import pytest
 
 from datasets import readers
-from datasets.formats import json_array
+from datasets.formats import delimited, json_array
 from datasets.formats.base import BadLine, Blank, Cursor, FileRefused, Row
 
 GOOD = b'{"messages": [{"role": "user", "content": "q"}]}'
@@ -296,3 +296,32 @@ def test_two_columns_of_one_name_are_refused():
 
 def test_separator_line_of_a_spreadsheet_is_no_header():
     assert values(b"sep=;\r\na;b\r\n1;2\r\n", "a.csv") == [{"a": "1", "b": "2"}]
+
+
+OPEN_QUOTES = b"a,b\n" + b'5","y\n' * 8000
+
+
+def test_quotes_that_all_stay_open_do_not_read_the_file_once_for_each(monkeypatch):
+    reads, plain = 0, delimited._Lines.__next__
+
+    def counted(self):
+        nonlocal reads
+        reads += 1
+        assert reads < 4_000_000, "8,000 lines were read 32 million times"
+        return plain(self)
+
+    monkeypatch.setattr(delimited._Lines, "__next__", counted)
+    found = events(OPEN_QUOTES, "a.csv")
+    assert [event.line for event in found] == list(range(2, 2 + len(found)))
+    assert {event.code for event in found} == {"bad_csv"}
+    assert f"The {8000 - len(found):,} lines behind it are left out too" in found[-1].message
+    assert found[-1].text.startswith('5","y\n5","y\n')
+    assert events(OPEN_QUOTES, "a.csv", Cursor(records=30)) == found[30:]
+
+
+def test_row_that_is_too_long_for_memory_is_refused_and_the_next_ones_read(monkeypatch):
+    monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 100)
+    content = b'a,b\n1,"x\n' + b"2,fine\n" * 20 + b"3," + "é".encode() * 90 + b"\n4,5\n"
+    assert faults(content, "a.csv") == [(2, 1, "line_too_long"), (23, 1, "line_too_long")]
+    assert len(values(content, "a.csv")) == 21
+    assert values(content, "a.csv")[-1] == {"a": "4", "b": "5"}
