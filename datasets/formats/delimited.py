@@ -7,8 +7,8 @@ columns named `x:json` hold JSON, and the apostrophe that keeps spreadsheets fro
 import csv
 import json
 import re
-from collections import deque
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from datasets.formats.base import (
@@ -73,54 +73,61 @@ def _broken(error: csv.Error, line: int, index: int, lines: "_Lines") -> BadLine
 
 
 class _Lines:
-    """The file's lines as texts, with those of the record in hand and their bytes, so that they can be given back."""
+    """The file's lines as texts, with the bytes of the record in hand, so that its lines can be given back. Bytes in one
+    piece and not a text for each line: 32 MiB of short lines would need a gigabyte."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream, self.number = stream, 0
-        self.taken: list[tuple[str, int]] = []
-        self.waiting: deque[tuple[str, int]] = deque()
-        self.size = self.read = self.reread = 0  # bytes: of the record, from the file, given back
-        self.refused, self.swallowed = "", 0
+        self.taken, self.first, self.count = bytearray(), 0, 0  # the record; bytes of its first line; its lines
+        self.waiting: list[BytesIO] = []  # what was given back, the next to be read on top
+        self.read = self.reread = 0  # bytes from the file, and given back
+        self.refused, self.swallowed = b"", 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        line, size = self.waiting.popleft() if self.waiting else self._from_file()
-        self.number += 1
-        self.taken.append((line, size))
-        self.size += size
-        if self.size > MAX_ROW_BYTES:
-            raise _TooLong
-        return line
-
-    def _from_file(self) -> tuple[str, int]:
-        body = self.stream.readline(MAX_ROW_BYTES + 1)
+        self._drop_read()
+        body = self.waiting[-1].readline() if self.waiting else self._from_file()
         if not body:
             raise StopIteration
+        self.number += 1
+        self.count += 1
+        self.first = self.first or len(body)
+        self.taken += body
+        if len(self.taken) > MAX_ROW_BYTES:
+            raise _TooLong
+        line = body.decode("utf-8", "surrogateescape")
+        return line.removeprefix("\ufeff") if self.number == 1 else line
+
+    def _from_file(self) -> bytes:
+        body = self.stream.readline(MAX_ROW_BYTES + 1)
         if len(body) > MAX_ROW_BYTES and not body.endswith(b"\n"):
             pass_over(self.stream)
         self.read += len(body)
-        line = body.decode("utf-8", "surrogateescape")
-        return line.removeprefix("\ufeff") if self.number == 0 else line, len(body)
+        return body
+
+    def _drop_read(self) -> None:
+        while self.waiting and self.waiting[-1].tell() == self.waiting[-1].getbuffer().nbytes:
+            self.waiting.pop()
 
     def start_record(self) -> None:
-        self.taken.clear()
-        self.size = 0
+        self.taken, self.first, self.count = bytearray(), 0, 0
 
     def give_back(self) -> None:
         """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad. Where
         that has happened too often the record is lost whole, or a file of open quotes would be read once for each line."""
-        behind = self.taken[1:]
-        size = sum(size for _, size in behind)
+        size = len(self.taken) - self.first
         is_too_much = self.reread + size > REREAD_FREE + REREAD_TIMES * self.read
-        self.swallowed = len(behind) if is_too_much else 0
-        lost = "".join(line for line, _ in self.taken[:KEPT_TEXT]) if is_too_much else self.taken[0][0]
-        self.refused = lost.rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        if not is_too_much:
+        self.swallowed = self.count - 1 if is_too_much else 0
+        lost = self.taken if is_too_much else self.taken[: self.first]
+        self.refused = bytes(lost.rstrip(b"\r\n")[: KEPT_TEXT + 1])
+        if size and not is_too_much:
+            self._drop_read()
             self.reread += size
-            self.waiting.extendleft(reversed(behind))
-            self.number -= len(behind)
+            self.waiting.append(BytesIO(memoryview(self.taken)[self.first :]))
+            self.number -= self.count - 1
+        self.start_record()
 
 
 class _Records:
