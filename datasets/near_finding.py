@@ -44,7 +44,7 @@ def near_repeats_find(*, version_id: int) -> None:
             _keep(
                 version_id, {"pairs": [], "looked_at": signatures.count, "of": version.item_count, "is_looking": True}
             )
-    pairs = near_repeats.near_pairs(signatures)
+    pairs = near_repeats.near_pairs(signatures, sides)
     leaks = [pair for pair in pairs if sides[pair.first] != sides[pair.second]]
     shown = sorted(leaks, key=_likest) + sorted(
         (pair for pair in pairs if sides[pair.first] == sides[pair.second]), key=_likest

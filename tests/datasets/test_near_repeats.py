@@ -50,6 +50,26 @@ def test_leaks_come_first_and_are_all_counted(member, db, monkeypatch):
     assert [pair["positions"] for pair in near["pairs"]] == [[8, 9], [10, 11]]
 
 
+def test_leak_is_told_although_a_question_of_the_same_split_is_likelier(member, db):
+    """The third is the second with one more word, and the first with two more: 40 of 42 word triples are shared."""
+    first = " ".join(WORDS[:42])
+    rows = [row(first, split="train"), row(f"{first} one", split="test"), row(f"{first} one two", split="test")]
+    version = import_bytes(member, jsonl(*rows))
+    near_finding.near_repeats_find(version_id=version.pk)
+    near = DatasetVersion.objects.get().stats["near"]
+    assert [pair["positions"] for pair in near["pairs"]] == [[0, 1], [0, 2]]
+    assert (near["count"], near["leaks"]) == (2, 2)
+
+
+def test_leak_is_told_although_many_of_the_same_split_stand_between(member, db):
+    same = text(random.Random(4), 200)
+    sides = ["train", "test", *["train"] * 20]
+    version = import_bytes(member, jsonl(*(row(f"{same} {place}", split=side) for place, side in enumerate(sides))))
+    near_finding.near_repeats_find(version_id=version.pk)
+    near = DatasetVersion.objects.get().stats["near"]
+    assert (near["count"], near["leaks"]) == (21, 21)
+
+
 def test_large_version_is_looked_through_by_a_worker(member, db, monkeypatch, django_capture_on_commit_callbacks):
     monkeypatch.setattr(near_finding, "FOUND_AT_ONCE", 1)
     version = import_bytes(member, jsonl(row("a b c"), row("d e f")))
