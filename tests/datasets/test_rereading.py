@@ -66,6 +66,24 @@ def test_recoded_file_reads_and_seeks_like_the_utf8_file(codec):
 
 def test_bytes_that_the_encoding_lacks_stay_bad():
     broken = _raw(CHINESE).encode("gb18030") + b'{"a": "\xff"}\n'
+@pytest.mark.parametrize("before", ["", "增1"])
+def test_line_longer_than_a_piece_is_judged_whole(before):
+    """Signs of two and three bytes, so that one of the two ways cuts a sign where a piece ends."""
+    good = f'{{"a": "{before}{"é消" * 60_000}"}}\n'.encode()
+    foreign = f'{{"a": "{before}{f"1{CHINESE}" * 3000}"}}\n'.encode("gb18030")
+    assert encodings.foreign_sample(io.BytesIO(good)) == b""
+    late = b'{"a": "' + b"x" * 200_000 + f'{CHINESE}"}}\n'.encode("gb18030")
+    for content in (foreign, good + foreign, late):
+        sample = encodings.foreign_sample(io.BytesIO(content + _raw(CHINESE).encode("gb18030")))
+        assert encodings.candidates(sample)[0].codec == "gb18030"
+
+
+@pytest.mark.parametrize("before", ["", "1"])
+def test_encoding_of_a_long_text_without_blanks_is_guessed(before):
+    line = f'{{"a": "增{before}{CHINESE * 40}"}}'.encode("gb18030")
+    assert encodings.guess(line) == encodings.ENCODINGS["gb18030"]
+
+
     assert encodings.Recoded(io.BytesIO(broken), "gb18030").readall().endswith(b'{"a": "\xff"}\n')
 
 
