@@ -4,6 +4,7 @@ it can be taken back by reading them as UTF-8 again."""
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from datasets import tasks
 from datasets.formats import encodings
@@ -85,10 +86,11 @@ def file_reread(*, actor: Actor, version: DatasetVersion, encoding: str) -> File
     if newest.encoding == encoding:
         return newest
     newest.problems.all().delete()
+    now = timezone.now()  # it begins anew: with the old times the sweep would send a second worker at once
     kept_mapping = {} if "column_mapped" in newest.facts.get("notes", []) else newest.mapping
     FileImport.objects.filter(pk=newest.pk).update(
         status=FileImport.Status.RUNNING, encoding=encoding, mapping=kept_mapping, facts={}, records=0, offset=0, line=0,
-        item_count=0, content_hash="", stats={}, report={},
+        item_count=0, content_hash="", stats={}, report={}, started_at=now, updated_at=now,
     )  # fmt: skip
     DatasetVersion.objects.filter(pk=version.pk).update(status=DatasetVersion.Status.IMPORTING, progress={})
     audit(actor, "source_file.reread", newest.source_file, encoding=encoding or "utf-8", version=version.public_id)

@@ -250,8 +250,8 @@ def _earlier_reading_remove(file_import: FileImport) -> None:
     earlier = Item.objects.filter(version=file_import.version_id, position__gte=file_import.first_position)
     while earlier.exists():
         with transaction.atomic():
-            unread = FileImport.objects.select_for_update().filter(pk=file_import.pk, records=0)
-            if not unread.filter(status=FileImport.Status.RUNNING).exists():
+            unread = FileImport.objects.filter(pk=file_import.pk, records=0, status=FileImport.Status.RUNNING)
+            if not unread.update(updated_at=timezone.now()):  # locks it, and tells the sweep that someone is at work
                 raise importing.Overtaken
             changes.items_delete(list(earlier.order_by("position")[:COPIED_AT_ONCE]))
 

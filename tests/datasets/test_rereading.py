@@ -2,12 +2,14 @@
 
 import codecs
 import io
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
+from django.utils import timezone
 
-from datasets import exports, importing, services
+from datasets import exports, importing, rereading, services
 from datasets.formats import encodings
 from datasets.models import DatasetVersion, FileImport, Item
 from datasets.rereading import candidates_shown, file_reread, import_to_reread
@@ -157,6 +159,20 @@ def test_reading_again_is_refused_after_changes_by_others_and_for_odd_names(memb
     repairs.lines_skip(actor=member, version=version)
     with pytest.raises(Conflict, match="changed since"):
         file_reread(actor=member, version=version, encoding="cp1252")
+
+
+def test_sweep_leaves_alone_what_has_just_begun_to_be_read_again(member, monkeypatch):
+    monkeypatch.setattr(rereading, "READ_AT_ONCE", 0)
+    version = import_bytes(member, _raw("été").encode("cp1252"))
+    long_ago = timezone.now() - timedelta(hours=1)
+    FileImport.objects.update(started_at=long_ago, updated_at=long_ago)
+    found = file_reread(actor=member, version=version, encoding="cp1252")
+    assert services.imports_sweep() == 0
+    found.refresh_from_db()
+    assert found.started_at > long_ago
+    FileImport.objects.update(updated_at=long_ago)
+    services._earlier_reading_remove(found)
+    assert services.imports_sweep() == 0, "taking out what was read before is work too"
 
 
 def test_two_workers_do_not_remove_what_the_other_read(member):
