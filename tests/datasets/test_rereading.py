@@ -185,7 +185,7 @@ def test_two_workers_do_not_remove_what_the_other_read(member):
     assert version.items.count() == 2
 
 
-def test_command_and_api_take_an_encoding(team, tmp_path, capsys):
+def test_command_takes_an_encoding(team, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(_raw(CHINESE).encode("gbk"))
     call_command("dataset_import", str(path), "--team", team.slug, "--dataset", "x", "--encoding", "gb18030", "--json")
