@@ -149,11 +149,10 @@ def dataset_version_import_start(
         raise NotFound("There is nothing at this address.")
     mapping = {target: column for target, column in (mapping or {}).items() if column}
     _check_mapping(mapping)
+    check_encoding(encoding)
     if split and split not in Split.values:
         raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
-    if encoding and encoding not in ENCODINGS:
-        raise UserError(f"{encoding!r} is no encoding.", where="encoding", fix=f"Use {', '.join(ENCODINGS)}.")
     waiting = _unfinished(dataset, source_file, mapping=mapping, split=split, encoding=encoding)
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
@@ -178,6 +177,16 @@ def _check_mapping(mapping: dict[str, str]) -> None:
             f"A mapping names {', '.join(TARGETS)}, and always a prompt.",
             where="mapping",
             fix="Choose the question's column.",
+        )
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise unless files can be read in it; the empty text means UTF-8."""
+    if encoding and encoding not in ENCODINGS:
+        raise UserError(
+            f"{encoding!r} is no encoding that files are read in.",
+            where="encoding",
+            fix=f"Use {', '.join(ENCODINGS)}, or none for UTF-8.",
         )
 
 

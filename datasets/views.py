@@ -192,7 +192,7 @@ def version_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
         "last_change": version.changes.filter(undone_at=None).first() if is_draft else None,
         "tabs": _tabs(version, kinds, request.GET.get("tab", "items")),
         "exports": list(exports.FORMATS),
-        "reread": import_to_reread(version) if may_edit and version.status != DatasetVersion.Status.FROZEN else None,
+        "reread": import_to_reread(version) if may_edit else None,
         "progress": progress_context(version) if version.status == DatasetVersion.Status.IMPORTING else None,
     }
 

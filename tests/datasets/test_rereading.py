@@ -66,8 +66,6 @@ def test_recoded_file_reads_and_seeks_like_the_utf8_file(codec):
         assert recoded.read(20) == same[place : place + 20]
 
 
-def test_bytes_that_the_encoding_lacks_stay_bad():
-    broken = _raw(CHINESE).encode("gb18030") + b'{"a": "\xff"}\n'
 @pytest.mark.parametrize("before", ["", "增1"])
 def test_line_longer_than_a_piece_is_judged_whole(before):
     """Signs of two and three bytes, so that one of the two ways cuts a sign where a piece ends."""
@@ -86,6 +84,8 @@ def test_encoding_of_a_long_text_without_blanks_is_guessed(before):
     assert encodings.guess(line) == encodings.ENCODINGS["gb18030"]
 
 
+def test_bytes_that_the_encoding_lacks_stay_bad():
+    broken = _raw(CHINESE).encode("gb18030") + b'{"a": "\xff"}\n'
     assert encodings.Recoded(io.BytesIO(broken), "gb18030").readall().endswith(b'{"a": "\xff"}\n')
 
 
@@ -206,3 +206,10 @@ def test_pages_offer_the_encodings_and_the_way_back(client_of, member, team, dja
         )
     assert "is read as GB18030 or GBK (Chinese)" in answer.content.decode()
     assert version.items.count() == 2
+    services.dataset_version_freeze(actor=member, version=version)
+    assert client.get(address).status_code == 404, "nothing can be chosen for a frozen version"
+
+
+def test_page_of_a_file_in_utf8_offers_no_encodings(client_of, member, team):
+    version = import_bytes(member, jsonl(row("ok")))
+    assert client_of(member).get(reverse("datasets:encodings", args=[team.slug, version.public_id])).status_code == 404
