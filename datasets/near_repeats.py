@@ -6,7 +6,7 @@ bands, those that are alike stand beside each other in at least one band when it
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,35 +52,42 @@ class Pair(NamedTuple):
     likeness: float
 
 
-def near_pairs(signatures: Signatures) -> list[Pair]:
+def near_pairs(signatures: Signatures, sides: Sequence[int] | None = None) -> list[Pair]:
     """Pairs of alike questions in order of their places; equal texts are not pairs. Of many that are all alike each is
-    paired with the first, so a set made of one template gives no million pairs."""
+    paired with one, so a set made of one template gives no million pairs: with one of another side (a number for each
+    question, such as its split) if there is any, because that is a leak, else with the likeliest."""
     marks, texts = signatures.marks[: signatures.count], signatures.texts[: signatures.count]
-    found: dict[int, tuple[int, float]] = {}
+    side = np.zeros(signatures.count, dtype=np.int8) if sides is None else np.asarray(sides, dtype=np.int8)
+    found: dict[int, tuple[bool, float, int]] = {}
     for band in _BANDS:
-        for firsts, seconds in _neighbours(marks[:, band]):
+        for firsts, seconds in _neighbours(marks[:, band], side):
             likeness = (marks[firsts] == marks[seconds]).mean(axis=1)
             good = (likeness >= THRESHOLD) & (texts[firsts] != texts[seconds])
-            for first, second, share in zip(firsts[good], seconds[good], likeness[good], strict=True):
+            firsts, seconds = firsts[good], seconds[good]
+            is_across = side[firsts] != side[seconds]
+            for first, second, across, share in zip(firsts, seconds, is_across, likeness[good], strict=True):
                 known = found.get(int(second))
-                if known is None or share > known[1]:
-                    found[int(second)] = (int(first), float(share))
-    return [Pair(first, second, round(share, 2)) for second, (first, share) in sorted(found.items())]
+                if known is None or (across, share) > known[:2]:
+                    found[int(second)] = (bool(across), float(share), int(first))
+    return [Pair(first, second, round(share, 2)) for second, (_, share, first) in sorted(found.items())]
 
 
-def _neighbours(band: Any, at_once: int = 20_000) -> Iterator[tuple[Any, Any]]:
-    """Places whose bands are equal: each with the first of its group, and with the one before it."""
+def _neighbours(band: Any, side: Any, at_once: int = 20_000) -> Iterator[tuple[Any, Any]]:
+    """Places whose bands are equal: each with the first of its group, with the one before it, and with the last before it
+    that stands on another side."""
     keys = np.ascontiguousarray(band).view(np.dtype((np.void, band.dtype.itemsize * band.shape[1]))).ravel()
     _, groups = np.unique(keys, return_inverse=True)
     order = np.argsort(groups, kind="stable")
-    ordered = groups[order]
+    ordered, sides = groups[order], side[order]
+    is_new = np.append(True, (ordered[1:] != ordered[:-1]) | (sides[1:] != sides[:-1]))[: len(ordered)]
+    before_run = np.maximum.accumulate(np.where(is_new, np.arange(len(ordered)), 0)) - 1
     is_same = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     starts = np.searchsorted(ordered, ordered[is_same])
-    for start in range(0, len(is_same), at_once):
-        here = is_same[start : start + at_once]
-        second = order[here]
-        yield order[starts[start : start + at_once]], second
-        yield order[here - 1], second
+    has_across = before_run[is_same] >= starts
+    across = is_same[has_across]
+    for firsts, seconds in ((starts, is_same), (is_same - 1, is_same), (before_run[across], across)):
+        for start in range(0, len(seconds), at_once):
+            yield order[firsts[start : start + at_once]], order[seconds[start : start + at_once]]
 
 
 def shingles(text: str) -> list[bytes]:

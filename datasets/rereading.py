@@ -4,6 +4,7 @@ it can be taken back by reading them as UTF-8 again."""
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
 from datasets import tasks
 from datasets.formats import encodings
@@ -11,9 +12,9 @@ from datasets.formats.base import Row
 from datasets.formats.jsonl import row_or_fault
 from datasets.models import DatasetVersion, FileImport, LineProblem
 from datasets.row_checks import question_of, reference_of
-from datasets.services import file_import_run
+from datasets.services import check_encoding, file_import_run
 from datasets.showing import plain
-from rftstudio.core.errors import Conflict, UserError
+from rftstudio.core.errors import Conflict
 from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, check_can
@@ -25,7 +26,10 @@ _WIDE_SAMPLE = 64 * 1024
 
 
 def import_to_reread(version: DatasetVersion) -> FileImport | None:
-    """The file whose encoding may be chosen: the newest one, when some of it is not UTF-8 or it was read in another."""
+    """The file whose encoding may be chosen: the newest one, when some of it is not UTF-8 or it was read in another.
+    None for a frozen version and while a file is being read."""
+    if version.status == DatasetVersion.Status.FROZEN:
+        return None
     newest = version.imports.select_related("source_file").last()
     if newest is None or newest.status == FileImport.Status.RUNNING:
         return None
@@ -74,11 +78,7 @@ def _as_read(line: str) -> str:
 def file_reread(*, actor: Actor, version: DatasetVersion, encoding: str) -> FileImport:
     """Take out what the newest file gave and import it again, in `encoding`; the empty text means UTF-8, as it came."""
     check_can(actor, Permission.DATASET_EDIT, team=version.team)
-    if encoding and encoding not in encodings.ENCODINGS:
-        raise UserError(
-            f"{encoding!r} is no encoding that files are read in.", where="encoding",
-            fix=f"Choose one of {', '.join(encodings.ENCODINGS)}.",
-        )  # fmt: skip
+    check_encoding(encoding)
     version = DatasetVersion.objects.select_for_update().get(pk=version.pk)
     newest = version.imports.select_related("source_file").last()
     _check_may_reread(version, newest)
@@ -86,9 +86,10 @@ def file_reread(*, actor: Actor, version: DatasetVersion, encoding: str) -> File
         return newest
     newest.problems.all().delete()
     kept_mapping = {} if "column_mapped" in newest.facts.get("notes", []) else newest.mapping
+    now = timezone.now()  # it begins anew: with the old times the sweep would send a second worker at once
     FileImport.objects.filter(pk=newest.pk).update(
         status=FileImport.Status.RUNNING, encoding=encoding, mapping=kept_mapping, facts={}, records=0, offset=0, line=0,
-        item_count=0, content_hash="", stats={}, report={},
+        item_count=0, content_hash="", stats={}, report={}, started_at=now, updated_at=now,
     )  # fmt: skip
     DatasetVersion.objects.filter(pk=version.pk).update(status=DatasetVersion.Status.IMPORTING, progress={})
     audit(actor, "source_file.reread", newest.source_file, encoding=encoding or "utf-8", version=version.public_id)

@@ -149,11 +149,10 @@ def dataset_version_import_start(
         raise NotFound("There is nothing at this address.")
     mapping = {target: column for target, column in (mapping or {}).items() if column}
     _check_mapping(mapping)
+    check_encoding(encoding)
     if split and split not in Split.values:
         raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
-    if encoding and encoding not in ENCODINGS:
-        raise UserError(f"{encoding!r} is no encoding.", where="encoding", fix=f"Use {', '.join(ENCODINGS)}.")
     waiting = _unfinished(dataset, source_file, mapping=mapping, split=split, encoding=encoding)
     if waiting is None:
         version = _version_for_import(actor, dataset, source_file, add_to)
@@ -178,6 +177,16 @@ def _check_mapping(mapping: dict[str, str]) -> None:
             f"A mapping names {', '.join(TARGETS)}, and always a prompt.",
             where="mapping",
             fix="Choose the question's column.",
+        )
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise unless files can be read in it; the empty text means UTF-8."""
+    if encoding and encoding not in ENCODINGS:
+        raise UserError(
+            f"{encoding!r} is no encoding that files are read in.",
+            where="encoding",
+            fix=f"Use {', '.join(ENCODINGS)}, or none for UTF-8.",
         )
 
 
@@ -232,9 +241,9 @@ def file_import_run(*, file_import_id: int, on_progress: Callable[[dict[str, Any
         return True
     questions = None
     try:
-        _look_at_file(file_import)
-        if file_import.records == 0:
+        if file_import.records == 0:  # before the file is looked at: it may be refused whole
             _earlier_reading_remove(file_import)
+        _look_at_file(file_import)
         questions = importing.run(file_import, on_progress)
     except FileRefused as refused:
         importing.refuse(file_import, refused)
@@ -250,8 +259,8 @@ def _earlier_reading_remove(file_import: FileImport) -> None:
     earlier = Item.objects.filter(version=file_import.version_id, position__gte=file_import.first_position)
     while earlier.exists():
         with transaction.atomic():
-            unread = FileImport.objects.select_for_update().filter(pk=file_import.pk, records=0)
-            if not unread.filter(status=FileImport.Status.RUNNING).exists():
+            unread = FileImport.objects.filter(pk=file_import.pk, records=0, status=FileImport.Status.RUNNING)
+            if not unread.update(updated_at=timezone.now()):  # locks it, and tells the sweep that someone is at work
                 raise importing.Overtaken
             changes.items_delete(list(earlier.order_by("position")[:COPIED_AT_ONCE]))
 

@@ -16,6 +16,7 @@ from datasets.forms import FilterForm, MappingForm, SplitForm, UploadForm
 from datasets.labelling.pages import item_labels, label_figure, label_marks
 from datasets.labelling.selectors import task_list
 from datasets.models import DatasetVersion, LineProblem, SourceFile
+from datasets.near_finding import near_state
 from datasets.rereading import import_to_reread
 from datasets.row_checks import reference_of
 from datasets.row_mapping import USUAL_PROMPTS, USUAL_REFERENCES
@@ -191,7 +192,7 @@ def version_context(request: TeamRequest, version: DatasetVersion) -> dict[str, 
         "last_change": version.changes.filter(undone_at=None).first() if is_draft else None,
         "tabs": _tabs(version, kinds, request.GET.get("tab", "items")),
         "exports": list(exports.FORMATS),
-        "reread": import_to_reread(version) if may_edit and version.status != DatasetVersion.Status.FROZEN else None,
+        "reread": import_to_reread(version) if may_edit else None,
         "progress": progress_context(version) if version.status == DatasetVersion.Status.IMPORTING else None,
     }
 
@@ -255,7 +256,13 @@ def _lines_context(request: TeamRequest, version: DatasetVersion) -> dict[str, A
 
 
 def _repeats_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
-    return {"repeats": version.stats.get("repeats", {}), "near": version.stats.get("near")}
+    near = near_state(version)
+    return {
+        "repeats": version.stats.get("repeats", {}),
+        "near": near.found,
+        "looking": near.looking,
+        "is_stopped": near.is_stopped,
+    }
 
 
 def _fields_context(request: TeamRequest, version: DatasetVersion) -> dict[str, Any]:
@@ -312,10 +319,12 @@ def import_progress(request: TeamRequest, public_id: str) -> HttpResponse:
 def near_found(request: TeamRequest, public_id: str) -> HttpResponse:
     """How far the look for almost equal questions is; when it has ended, the tab is asked for anew."""
     version = selectors.version_get(team=request.actor.team, public_id=public_id)
-    near = version.stats.get("near") or {}
-    if not near.get("is_looking"):
+    looking = near_state(version).looking
+    if looking is None:
         return redirect_to(request, version_url(version, "?tab=repeats"))
-    return render(request, "datasets/_near_looking.html", {"version": version, "team": version.team, "near": near})
+    return render(
+        request, "datasets/_near_looking.html", {"version": version, "team": version.team, "looking": looking}
+    )
 
 
 @team_view

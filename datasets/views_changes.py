@@ -122,7 +122,7 @@ def encodings(request: TeamRequest, public_id: str) -> HttpResponse:
     """How the newest file would read in the encodings that fit it."""
     version = selectors.version_get(team=request.actor.team, public_id=public_id)
     check_can(request.actor, Permission.DATASET_EDIT, team=version.team)
-    newest = version.imports.select_related("source_file").last()
+    newest = rereading.import_to_reread(version)
     if newest is None:
         raise Http404
     context = {"version": version, "file": newest, "candidates": rereading.candidates_shown(newest)}

@@ -40,12 +40,16 @@ SCORE_SCHEMA: dict[str, Any] = {
 
 @dataclass
 class JudgeReply:
-    """What the judge wrote, and what it cost."""
+    """What the judge wrote, as it came, and what it cost. It is read as it came; what is kept of it is cleaned first."""
 
     text: str
     model: str
     usage: dict[str, int] = field(default_factory=dict)
     is_cut: bool = False  # the judge reached its token limit
+    hidden: list[str] = field(default_factory=list)  # secrets of the endpoint, which it may repeat
+
+    def clean(self, text: str) -> str:
+        return scrub(text, self.hidden)
 
 
 class Judge:
@@ -117,16 +121,16 @@ class Judge:
         try:
             choice = answer["choices"][0]
             message, finish = choice["message"], choice.get("finish_reason")
-            refusal, text = message.get("refusal"), scrub(_text_of(message.get("content")), hidden)
+            refusal, text = message.get("refusal"), _text_of(message.get("content"))
         except (KeyError, IndexError, TypeError, AttributeError):
             reason = "the judge's answer has no choices"
             raise Ungraded(
                 "model_grader_server_error", f"Not graded: {reason}.", model_grader_server_error_details=reason
             ) from None
         if refusal or finish == "content_filter":
-            said = f": “{str(refusal)[:200]}”" if refusal else ", by its content filter"
+            said = f": “{scrub(str(refusal), hidden)[:200]}”" if refusal else ", by its content filter"
             raise Ungraded("model_grader_refusal_error", f"The judge refused{said}.")
-        return JudgeReply(text, self.model, _usage(answer.get("usage")), is_cut=finish == "length")
+        return JudgeReply(text, self.model, _usage(answer.get("usage")), finish == "length", hidden)
 
     def _wait(self, attempt: int) -> None:
         (self.clients.sleep or time.sleep)(min(8.0, 0.5 * 2**attempt))

@@ -10,6 +10,7 @@ a judge that repeats blanks up to its limit must not hold a worker.
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,21 +37,22 @@ class Mark:
     reason: str = ""
 
 
-def read_mark(text: str, low: float, high: float) -> Mark:
-    """The mark in a judge's reply; Ungraded when there is none, or when it lies outside the range."""
+def read_mark(text: str, low: float, high: float, clean: Callable[[str], str] = str) -> Mark:
+    """The mark in a judge's reply; Ungraded when there is none, or when it lies outside the range. The words that are
+    kept of the reply are `clean`ed before they are cut, so that no half of a secret is left at the cut."""
     said = _answer(text)
     mark = _structured(said, high) or _written(said, high)
     if mark is None:
-        raise _unreadable(said, "No mark can be read from the judge's reply")
+        raise _unreadable(said, "No mark can be read from the judge's reply", clean)
     if not low <= mark.value <= high:
         raise Ungraded(
             "model_grader_parse_error",
             f"The judge's mark {mark.value:.10g} is out of range {low:g} to {high:g}; it is not cut to fit.",
         )
-    return mark
+    return Mark(mark.value, clean(mark.reason)[:600])
 
 
-def read_label(text: str, labels: list[str]) -> str:
+def read_label(text: str, labels: list[str], clean: Callable[[str], str] = str) -> str:
     """The label in a reply: `{"label": …}` or the bare label, in any case; never a label found inside prose."""
     said = _answer(text)
     value = read_json(said)
@@ -63,7 +65,7 @@ def read_label(text: str, labels: list[str]) -> str:
     for label in labels:
         if bare == label or bare.casefold() == label.casefold():
             return label
-    raise _unreadable(said, "The judge's reply is none of the labels")
+    raise _unreadable(said, "The judge's reply is none of the labels", clean)
 
 
 def read_json(text: str) -> Any:
@@ -91,15 +93,16 @@ def _answer(text: str) -> str:
     return said
 
 
-def _unreadable(said: str, what: str) -> Ungraded:
+def _unreadable(said: str, what: str, clean: Callable[[str], str]) -> Ungraded:
     """An error that came in place of an answer is the server's, not the judge's."""
-    shown = said[:200]
+    cleaned = clean(said)
+    shown = cleaned[:200]
     value = _loaded(said)
     if _ERROR.match(said) or (isinstance(value, dict) and "error" in value):
         return Ungraded(
             "model_grader_server_error",
             f"The judge answered with an error: “{shown}”.",
-            model_grader_server_error_details=said[:500],
+            model_grader_server_error_details=cleaned[:500],
         )
     return Ungraded("model_grader_parse_error", f"{what}: “{shown}”.")
 
@@ -126,7 +129,7 @@ def _conclusions(steps: Any) -> str:
         for step in (steps if isinstance(steps, list) else [])
         if isinstance(step, dict)
     ]
-    return " ".join(filter(None, said))[:600]
+    return " ".join(filter(None, said))
 
 
 def _from_text(text: str, high: float) -> Mark | None:
@@ -150,7 +153,7 @@ def _written(said: str, high: float) -> Mark | None:
         said = "\n".join(line for line, match in zip(lines, found, strict=True) if not match)
     if not marks or any(mark is None or mark != marks[0] for mark in marks):
         return None
-    return marks[0] and Mark(marks[0].value, said.strip()[:600])
+    return marks[0] and Mark(marks[0].value, said.strip())
 
 
 def _counted(match: re.Match[str], high: float) -> Mark | None:

@@ -101,12 +101,13 @@ def version_chosen(*, team: Team, public_id: str = "", wanted: Collection[str] =
     rows = DatasetVersion.objects.filter(team=team).select_related("dataset")
     if public_id and (version := rows.filter(public_id=public_id).first()):
         return Choice(version, version_fields(version))
-    newest = [
-        Choice(version, version_fields(version))
-        for version in rows.filter(item_count__gt=0).order_by("-pk")[: VERSIONS_TRIED if wanted else 1]
-    ]
-    fitting = (choice for choice in newest if all(name in choice.fields for name in wanted))
-    return next(fitting, newest[0] if newest else Choice(None))
+    newest = None
+    for version in rows.filter(item_count__gt=0).order_by("-pk")[: VERSIONS_TRIED if wanted else 1]:
+        choice = Choice(version, version_fields(version))
+        if all(name in choice.fields for name in wanted):
+            return choice
+        newest = newest or choice
+    return newest or Choice(None)
 
 
 def version_fields(version: DatasetVersion) -> dict[str, dict[str, int]]:

@@ -1,7 +1,7 @@
 """What every format module speaks: rows, bad lines, refusals of a whole file. Portable: no Django in this package."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 MAX_ROW_BYTES = 32 * 1024 * 1024
 KEPT_TEXT = 64 * 1024
@@ -87,3 +87,13 @@ class Reader(Protocol):
     """`read(stream, facts, cursor)` yields Row, BadLine or Blank, in file order, in constant memory."""
 
     def __call__(self, stream: Any, facts: FileFacts, cursor: Cursor) -> Any: ...
+
+
+def pass_over(stream: BinaryIO) -> int:
+    """Read on to the end of a line that is too long to be held; answers its bytes."""
+    passed = 0
+    while piece := stream.readline(1024 * 1024):
+        passed += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return passed

@@ -7,11 +7,21 @@ columns named `x:json` hold JSON, and the apostrophe that keeps spreadsheets fro
 import csv
 import json
 import re
-from collections import deque
 from collections.abc import Iterator
+from io import BytesIO
 from typing import Any, BinaryIO
 
-from datasets.formats.base import MAX_ROW_BYTES, BadLine, Blank, Cursor, FileFacts, FileRefused, Row
+from datasets.formats.base import (
+    KEPT_TEXT,
+    MAX_ROW_BYTES,
+    BadLine,
+    Blank,
+    Cursor,
+    FileFacts,
+    FileRefused,
+    Row,
+    pass_over,
+)
 from datasets.formats.strict_json import SAVE_AS_UTF8, canonical_bytes, dumps
 
 ITEM_COLUMN, SPLIT_COLUMN, JSON_MARK = "rft_item", "rft_split", ":json"
@@ -19,6 +29,8 @@ STRUCTURED = ("messages", "tools")
 _ESCAPED = re.compile(r"^'[=+\-@\t\r']")
 _BAD_BYTE = re.compile("[\udc80-\udcff]")
 csv.field_size_limit(MAX_ROW_BYTES)
+# Text may be read again after an open quote, but in all not more than this and so many times the text of the file.
+REREAD_FREE, REREAD_TIMES = 8 * 1024 * 1024, 4
 
 
 def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | BadLine | Blank]:
@@ -32,9 +44,7 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
         if index <= cursor.records:
             continue
         if isinstance(cells, csv.Error):
-            yield BadLine(line, 1, "bad_csv", f"The quoting is broken: {_PLAIN.get(str(cells), cells)}.",
-                          "Put quotes around the whole cell and double the quotes inside it.", index).holding(
-                lines.refused)  # fmt: skip
+            yield _broken(cells, line, index, lines)
         elif not any(cells):
             yield Blank(line, index)
         else:
@@ -44,37 +54,80 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
 _PLAIN = {"unexpected end of data": "a quote opens here and is closed nowhere"}
 
 
+class _TooLong(csv.Error):
+    """The record in hand has more than MAX_ROW_BYTES; most likely because of an open quote."""
+
+
+def _broken(error: csv.Error, line: int, index: int, lines: "_Lines") -> BadLine:
+    code, message = "bad_csv", f"The quoting is broken: {_PLAIN.get(str(error), error)}."
+    fix = "Put quotes around the whole cell and double the quotes inside it."
+    if isinstance(error, _TooLong):
+        code, message = (
+            "line_too_long",
+            "The row has more than 32 MiB; perhaps a quote opens here and is closed nowhere.",
+        )
+        fix = "Close the quote, or move large attachments out of the row."
+    if lines.swallowed:
+        message += f" The {lines.swallowed:,} lines behind it are left out too: too many quotes in this file stay open."
+    return BadLine(line, 1, code, message, fix, index).holding(lines.refused)
+
+
 class _Lines:
-    """The file's lines as texts, with those of the record in hand, so that they can be given back."""
+    """The file's lines as texts, with the bytes of the record in hand, so that its lines can be given back. Bytes in one
+    piece and not a text for each line: 32 MiB of short lines would need a gigabyte."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self.stream, self.number = stream, 0
-        self.taken: list[str] = []
-        self.waiting: deque[str] = deque()
-        self.refused = ""
+        self.taken, self.first, self.count = bytearray(), 0, 0  # the record; bytes of its first line; its lines
+        self.waiting: list[BytesIO] = []  # what was given back, the next to be read on top
+        self.read = self.reread = 0  # bytes from the file, and given back
+        self.refused, self.swallowed = b"", 0
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        if self.waiting:
-            line = self.waiting.popleft()
-        else:
-            line = self.stream.readline().decode("utf-8", "surrogateescape")
-            if not line:
-                raise StopIteration
-            line = line.removeprefix("\ufeff") if self.number == 0 else line
+        self._drop_read()
+        body = self.waiting[-1].readline() if self.waiting else self._from_file()
+        if not body:
+            raise StopIteration
         self.number += 1
-        self.taken.append(line)
-        return line
+        self.count += 1
+        self.first = self.first or len(body)
+        self.taken += body
+        if len(self.taken) > MAX_ROW_BYTES:
+            raise _TooLong
+        line = body.decode("utf-8", "surrogateescape")
+        return line.removeprefix("\ufeff") if self.number == 1 else line
+
+    def _from_file(self) -> bytes:
+        body = self.stream.readline(MAX_ROW_BYTES + 1)
+        if len(body) > MAX_ROW_BYTES and not body.endswith(b"\n"):
+            pass_over(self.stream)
+        self.read += len(body)
+        return body
+
+    def _drop_read(self) -> None:
+        while self.waiting and self.waiting[-1].tell() == self.waiting[-1].getbuffer().nbytes:
+            self.waiting.pop()
+
+    def start_record(self) -> None:
+        self.taken, self.first, self.count = bytearray(), 0, 0
 
     def give_back(self) -> None:
-        """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad."""
-        self.refused = (
-            self.taken[0].rstrip("\r\n").encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-        )
-        self.waiting.extendleft(reversed(self.taken[1:]))
-        self.number -= len(self.taken) - 1
+        """All lines of the record but its first: an open quote swallows what follows, and only its own line is bad. Where
+        that has happened too often the record is lost whole, or a file of open quotes would be read once for each line."""
+        size = len(self.taken) - self.first
+        is_too_much = self.reread + size > REREAD_FREE + REREAD_TIMES * self.read
+        self.swallowed = self.count - 1 if is_too_much else 0
+        lost = self.taken if is_too_much else self.taken[: self.first]
+        self.refused = bytes(lost.rstrip(b"\r\n")[: KEPT_TEXT + 1])
+        if size and not is_too_much:
+            self._drop_read()
+            self.reread += size
+            self.waiting.append(BytesIO(memoryview(self.taken)[self.first :]))
+            self.number -= self.count - 1
+        self.start_record()
 
 
 class _Records:
@@ -88,7 +141,7 @@ class _Records:
         return self
 
     def __next__(self) -> tuple[int, list[str] | csv.Error]:
-        self.lines.taken.clear()
+        self.lines.start_record()
         line = self.lines.number + 1
         try:
             return line, next(self.reader)

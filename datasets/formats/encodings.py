@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from typing import BinaryIO, NamedTuple
 
+from datasets.formats.base import MAX_ROW_BYTES, pass_over
+
 ENCODINGS = {
     "utf-16": "UTF-16",
     "utf-16-le": "UTF-16 without a mark",
@@ -29,6 +31,7 @@ _LIKELY = 0.6
 _WESTERN = set("äöüßÄÖÜàâáãåæçèéêëìíîïñòóôõøœùúûýÿÀÂÁÅÇÈÉÊÍÑÓÔØÚ€£§°«»¿¡·…“”‘’„‚–—•×½¼²³")
 _CENTRAL = set("ąćęłńóśźżĄĆĘŁŃÓŚŹŻáčďéěíňřšťúůýžÁČŠŽőűöüÖÜäĺľŕôăâîșțşţđ€„“”‘’–—…°§")
 _CHUNK = 64 * 1024
+_STRANGE = re.compile(b"[\x80-\xff]")
 
 
 class Candidate(NamedTuple):
@@ -47,8 +50,8 @@ def candidates(sample: bytes, is_wide: bool = False) -> list[Candidate]:
     for codec, label in ENCODINGS.items():
         if (codec in WIDE) != is_wide:
             continue
-        try:
-            text = sample.decode(codec).removeprefix("\ufeff")
+        try:  # not final: the sample may end within a sign
+            text = codecs.getincrementaldecoder(codec)().decode(sample).removeprefix("\ufeff")
         except UnicodeError:
             continue
         if text not in seen:
@@ -66,11 +69,10 @@ def guess(line: bytes) -> str:
 
 
 def _beginning(line: bytes, size: int = 400) -> bytes:
-    """From the first strange byte on, cut where no sign of several bytes can be cut: before a space, quote or comma."""
-    first = next((place for place, byte in enumerate(line) if byte > 127), 0)
-    piece = line[first : first + size]
-    cut = max(piece.rfind(mark) for mark in b' ",') if len(line) > first + size else -1
-    return piece[:cut] if cut > 0 else piece
+    """From the first strange byte on: there begins a sign, in every encoding that has ASCII in it."""
+    found = _STRANGE.search(line)
+    first = found.start() if found else 0
+    return line[first : first + size]
 
 
 def _strange_lines(text: str, shown: int = 3) -> list[str]:
@@ -142,22 +144,27 @@ _TYPICAL: dict[str, Callable[[str], float]] = {
 
 
 def foreign_sample(stream: BinaryIO, lines: int = 5, within: int = 64 * 1024 * 1024) -> bytes:
-    """The first lines of the file that are not UTF-8, each at most 64 kB of it."""
+    """The first lines of the file that are not UTF-8. Of one that is longer than 64 kB so much of it, and nothing after it,
+    because its end is within a sign perhaps. Lines that are too long for a row are passed over."""
     stream.seek(0)
     kept, read = [], 0
-    while len(kept) < lines and read < within and (line := stream.readline(_CHUNK)):
+    while len(kept) < lines and read < within and (line := stream.readline(MAX_ROW_BYTES + 1)):
         read += len(line)
-        if not line.isascii() and not _is_utf8(line):
+        if len(line) > MAX_ROW_BYTES and not line.endswith(b"\n"):
+            read += pass_over(stream)
+        elif not _is_utf8(line):
+            if len(line) > _CHUNK:
+                kept.append(_beginning(line, _CHUNK))
+                break
             kept.append(line)
     return b"".join(kept)
 
 
 def _is_utf8(line: bytes) -> bool:
     try:
-        line.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        return exc.reason == "unexpected end of data" and len(line) >= _CHUNK
-    return True
+        return line.isascii() or bool(line.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 class Recoded(io.RawIOBase):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from datasets.formats.base import MAX_ROW_BYTES, BadLine, Blank, Cursor, FileFacts, Row
+from datasets.formats.base import MAX_ROW_BYTES, BadLine, Blank, Cursor, FileFacts, Row, pass_over
 from datasets.formats.eval_items import unwrap
 from datasets.formats.sniff import UTF8_MARK
 from datasets.formats.strict_json import BadJson, canonical_bytes, parse
@@ -17,7 +17,7 @@ def read(stream: BinaryIO, facts: FileFacts, cursor: Cursor) -> Iterator[Row | B
     while line := readline(MAX_ROW_BYTES + 1):
         number, begin, end = number + 1, end, end + len(line)
         if len(line) > MAX_ROW_BYTES and not line.endswith(b"\n"):
-            end += _pass_over(stream)
+            end += pass_over(stream)
             yield _too_long(number, begin, end).holding(line)
             continue
         body = line[:-1] if line.endswith(b"\n") else line
@@ -58,15 +58,6 @@ def _bad_byte(body: bytes) -> int:
 def _kind(value: object) -> str:
     names = {list: "a list", str: "a text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-def _pass_over(stream: BinaryIO) -> int:
-    passed = 0
-    while piece := stream.readline(1024 * 1024):
-        passed += len(piece)
-        if piece.endswith(b"\n"):
-            break
-    return passed
 
 
 def _too_long(number: int, begin: int, end: int) -> BadLine:

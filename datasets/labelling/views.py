@@ -114,7 +114,7 @@ def entry_ahead(request: TeamRequest, public_id: str, position: int) -> HttpResp
     found = selectors.entry_ahead(actor=request.actor, task=task, after=position)
     if found is None:
         return HttpResponse(status=204)
-    return render(request, "labels/_queue.html", _queue_context(request, task, *found) | {"can_undo": True})
+    return render(request, "labels/_queue.html", _queue_context(request, task, *found, can_undo=True))
 
 
 def _next_context(request: TeamRequest, task: LabelTask, notice: str = "") -> dict[str, object]:
@@ -130,7 +130,7 @@ def _next_context(request: TeamRequest, task: LabelTask, notice: str = "") -> di
 
 
 def _queue_context(
-    request: TeamRequest, task: LabelTask, entry: LabelEntry, label: Label, error: str = ""
+    request: TeamRequest, task: LabelTask, entry: LabelEntry, label: Label, error: str = "", can_undo: bool = False
 ) -> dict[str, object]:
     shown = pages.entry_shown(entry)
     return {
@@ -141,7 +141,7 @@ def _queue_context(
         "label": label,
         "progress": selectors.task_progress(actor=request.actor, task=task),
         "error": error,
-        "can_undo": selectors.last_submitted(actor=request.actor, task=task) is not None,
+        "can_undo": can_undo or selectors.last_submitted(actor=request.actor, task=task) is not None,
     }
 
 

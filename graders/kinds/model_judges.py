@@ -29,7 +29,7 @@ def compile_score_model(config: Config, workshop: Workshop) -> Scorer:
     sampling = config.get("sampling_params") or {}
 
     def read(reply: JudgeReply) -> Grade:
-        mark = read_mark(reply.text, low, high)
+        mark = read_mark(reply.text, low, high, reply.clean)
         return Grade(mark.value, details=mark.reason)
 
     def score(item: dict[str, Any], sample: Sample, trace_id: str) -> Grade:
@@ -52,7 +52,7 @@ def compile_label_model(config: Config, workshop: Workshop) -> Scorer:
     }
 
     def read(reply: JudgeReply) -> Grade:
-        label = read_label(reply.text, labels)
+        label = read_label(reply.text, labels, reply.clean)
         return Grade(1.0 if label in passing else 0.0, details=f"Label: {label}")
 
     def score(item: dict[str, Any], sample: Sample, trace_id: str) -> Grade:
@@ -88,7 +88,7 @@ def _check_whole(reply: JudgeReply) -> None:
     if reply.is_cut and not isinstance(read_json(reply.text), dict):
         raise Ungraded(
             "model_grader_parse_error",
-            f"The judge was cut off at its token limit: “{reply.text.strip()[-200:]}”. Raise max_completions_tokens.",
+            f"The judge was cut off at its token limit: “{reply.clean(reply.text.strip())[-200:]}”. Raise max_completions_tokens.",
         )
 
 

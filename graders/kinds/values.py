@@ -88,18 +88,16 @@ def call_arguments(call: dict[str, Any]) -> str:
     """The arguments in one canonical text, whether they come as an object or as JSON text."""
     function = call.get("function") if isinstance(call.get("function"), dict) else call
     value = function.get("arguments", {})
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.strip() else {}
-        except (ValueError, RecursionError):
-            return value
-    return json.dumps(_same_numbers(value), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    is_text = isinstance(value, str)
+    try:
+        text = value if is_text else json.dumps(value)
+        read = json.loads(text, parse_float=_number) if text.strip() else {}
+        return json.dumps(read, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError):
+        return value if is_text else "nested too deeply"
 
 
-def _same_numbers(value: Any) -> Any:
+def _number(text: str) -> int | float:
     """1 and 1.0 are one number, however a model writes it."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {key: _same_numbers(one) for key, one in value.items()}
-    return [_same_numbers(one) for one in value] if isinstance(value, list) else value
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -118,7 +118,7 @@ def judge_run(*, rollout_id: int) -> bool:
             break
         _pay(rollout, row, name, reply, number)
         try:
-            found, error = read_marks(reply.text, rollout.n_steps), ""
+            found, error = read_marks(reply.text, rollout.n_steps, reply.clean), ""
             break
         except NoMarks as exc:
             error = str(exc)

@@ -7,7 +7,7 @@ gave that one. Until enough steps have both, the marks are shown as they are, wi
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,8 +74,9 @@ def messages(task: str, steps: Sequence[Told], outcome: str) -> list[dict[str, s
     return [{"role": "system", "content": _ASK}, {"role": "user", "content": "\n".join(lines)}]
 
 
-def read_marks(text: str, count: int) -> list[tuple[int, str]]:
-    """Mark and reason of each step. A missing, doubled or strange one spoils the whole: it is not guessed."""
+def read_marks(text: str, count: int, clean: Callable[[str], str] = str) -> list[tuple[int, str]]:
+    """Mark and reason of each step. A missing, doubled or strange one spoils the whole: it is not guessed. What is kept of
+    the judge's words is `clean`ed of secrets before it is cut."""
     value = read_json(text)
     rows = value.get("marks") if isinstance(value, dict) else None
     if not isinstance(rows, list):
@@ -84,10 +85,10 @@ def read_marks(text: str, count: int) -> list[tuple[int, str]]:
     for row in rows:
         number, mark = (row.get("step"), row.get("mark")) if isinstance(row, dict) else (None, None)
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= count or number in found:
-            raise NoMarks(f"The judge marked step {json.dumps(number)}, twice or though there is none.")
+            raise NoMarks(f"The judge marked step {clean(json.dumps(number))}, twice or though there is none.")
         if isinstance(mark, bool) or mark not in MARKS:
-            raise NoMarks(f"The judge's mark of step {number} is {json.dumps(mark)}, not 1, 0 or -1.")
-        found[number] = (int(mark), str(row.get("why") or "")[:400])
+            raise NoMarks(f"The judge's mark of step {number} is {clean(json.dumps(mark))}, not 1, 0 or -1.")
+        found[number] = (int(mark), clean(str(row.get("why") or ""))[:400])
     if len(found) < count:
         left = next(number for number in range(1, count + 1) if number not in found)
         raise NoMarks(f"The judge left out step {left}.")

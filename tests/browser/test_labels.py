@@ -156,7 +156,15 @@ def test_next_entry_is_there_before_the_reply(signed_in_page, complaints, task, 
     assert page.get_by_text("Where is service 1 taxed?").is_visible()
     assert page.get_by_role("radio", name="No").is_checked()
     page.unroute("**/submit/")
-    page.keyboard.press("Control+Enter")
+    with page.expect_response("**/ahead/2/"):
+        page.keyboard.press("Control+Enter")
     page.get_by_text("Where is service 2 taxed?").wait_for()
     assert [each.submitted for each in task.entries.order_by("position")[:2]] == [1, 1]
+    page.keyboard.press("y")
+    page.get_by_text("saved ").wait_for()
+    page.context.clear_cookies(name="sessionid")  # the session has ended: the reply is the page to log in
+    page.keyboard.press("Control+Enter")
+    page.get_by_text("not saved: the connection broke, or you are logged out").wait_for()
+    assert page.get_by_text("Where is service 2 taxed?").is_visible()
+    assert page.get_by_role("radio", name="Yes").is_checked()
     complaints.clear()  # the browser logs the broken connection itself

@@ -1,8 +1,14 @@
 """Almost equal questions: what is found, what is not, and that a set made of one template stays small."""
 
 import random
+from datetime import timedelta
 
-from datasets import near_finding, near_repeats
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from datasets import near_finding, near_repeats, tasks
 from datasets.models import DatasetVersion
 from tests.datasets.helpers import import_bytes, jsonl, row
 
@@ -50,11 +56,78 @@ def test_leaks_come_first_and_are_all_counted(member, db, monkeypatch):
     assert [pair["positions"] for pair in near["pairs"]] == [[8, 9], [10, 11]]
 
 
-def test_large_version_is_looked_through_by_a_worker(member, db, monkeypatch, django_capture_on_commit_callbacks):
+def test_leak_is_told_although_a_question_of_the_same_split_is_likelier(member, db):
+    """The third is the second with one more word, and the first with two more: 40 of 42 word triples are shared."""
+    first = " ".join(WORDS[:42])
+    rows = [row(first, split="train"), row(f"{first} one", split="test"), row(f"{first} one two", split="test")]
+    version = import_bytes(member, jsonl(*rows))
+    near_finding.near_repeats_find(version_id=version.pk)
+    near = DatasetVersion.objects.get().stats["near"]
+    assert [pair["positions"] for pair in near["pairs"]] == [[0, 1], [0, 2]]
+    assert (near["count"], near["leaks"]) == (2, 2)
+
+
+def test_leak_is_told_although_many_of_the_same_split_stand_between(member, db):
+    same = text(random.Random(4), 200)
+    sides = ["train", "test", *["train"] * 20]
+    version = import_bytes(member, jsonl(*(row(f"{same} {place}", split=side) for place, side in enumerate(sides))))
+    near_finding.near_repeats_find(version_id=version.pk)
+    near = DatasetVersion.objects.get().stats["near"]
+    assert (near["count"], near["leaks"]) == (21, 21)
+
+
+@pytest.fixture
+def large(member, db, monkeypatch):
+    """A version that is large enough for a worker, and was looked through before."""
+    version = import_bytes(member, jsonl(row("a b c d e f"), row("g h i")))
+    near_finding.near_repeats_find(version_id=version.pk)
     monkeypatch.setattr(near_finding, "FOUND_AT_ONCE", 1)
-    version = import_bytes(member, jsonl(row("a b c"), row("d e f")))
-    with django_capture_on_commit_callbacks() as queued:
-        near_finding.near_repeats_start(actor=member, version=version)
     version.refresh_from_db()
-    assert version.stats["near"]["is_looking"]
+    return version
+
+
+def test_large_version_is_looked_through_by_a_worker(member, large, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks() as queued:
+        near_finding.near_repeats_start(actor=member, version=large)
+        large.refresh_from_db()
+        near_finding.near_repeats_start(actor=member, version=large)
+    state = near_finding.near_state(large)
+    assert (state.looking["looked_at"], state.looking["of"], state.is_stopped) == (0, 2, False)
+    assert state.found["looked_at"] == 2, "the earlier result stays meanwhile"
+    assert len(queued) == 1, "one look at a time"
+    near_finding.near_repeats_find(version_id=large.pk)
+    large.refresh_from_db()
+    assert near_finding.near_state(large)[1:] == (None, False)
+
+
+def test_look_of_a_dead_worker_ends_and_may_begin_again(member, large, client_of, django_capture_on_commit_callbacks):
+    address = reverse("datasets:version-detail", args=[large.team.slug, large.public_id]) + "?tab=repeats"
+    near_finding.near_repeats_start(actor=member, version=large)
+    page = client_of(member).get(address).content.decode()
+    assert "items looked at" in page
+    assert "Look again</button>" not in page
+    large.refresh_from_db()
+    large.stats["near"]["looking"]["until"] = (timezone.now() - timedelta(seconds=1)).isoformat()
+    large.save()
+    page = client_of(member).get(address).content.decode()
+    assert "stopped before its end" in page
+    assert "Look again</button>" in page
+    polled = client_of(member).get(reverse("datasets:near-found", args=[large.team.slug, large.public_id]))
+    assert polled.status_code == 302
+    with django_capture_on_commit_callbacks() as queued:
+        near_finding.near_repeats_start(actor=member, version=large)
     assert len(queued) == 1
+
+
+def test_large_version_is_not_looked_through_in_a_request_while_the_broker_is_away(
+    member, large, monkeypatch, django_capture_on_commit_callbacks
+):
+    def down(*args, **kwargs):
+        raise OperationalError("no connection to the broker")
+
+    monkeypatch.setattr(tasks.near_repeats_find, "apply_async", down)
+    monkeypatch.setattr(near_finding, "near_repeats_find", lambda **_: pytest.fail("looked through in the request"))
+    with django_capture_on_commit_callbacks(execute=True):
+        near_finding.near_repeats_start(actor=member, version=large)
+    large.refresh_from_db()
+    assert near_finding.near_state(large)[1:] == (None, True)

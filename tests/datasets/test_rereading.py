@@ -2,12 +2,14 @@
 
 import codecs
 import io
+from datetime import timedelta
 
 import pytest
 from django.core.management import call_command
 from django.urls import reverse
+from django.utils import timezone
 
-from datasets import exports, importing, services
+from datasets import exports, importing, rereading, services
 from datasets.formats import encodings
 from datasets.models import DatasetVersion, FileImport, Item
 from datasets.rereading import candidates_shown, file_reread, import_to_reread
@@ -64,6 +66,24 @@ def test_recoded_file_reads_and_seeks_like_the_utf8_file(codec):
         assert recoded.read(20) == same[place : place + 20]
 
 
+@pytest.mark.parametrize("before", ["", "增1"])
+def test_line_longer_than_a_piece_is_judged_whole(before):
+    """Signs of two and three bytes, so that one of the two ways cuts a sign where a piece ends."""
+    good = f'{{"a": "{before}{"é消" * 60_000}"}}\n'.encode()
+    foreign = f'{{"a": "{before}{f"1{CHINESE}" * 3000}"}}\n'.encode("gb18030")
+    assert encodings.foreign_sample(io.BytesIO(good)) == b""
+    late = b'{"a": "' + b"x" * 200_000 + f'{CHINESE}"}}\n'.encode("gb18030")
+    for content in (foreign, good + foreign, late):
+        sample = encodings.foreign_sample(io.BytesIO(content + _raw(CHINESE).encode("gb18030")))
+        assert encodings.candidates(sample)[0].codec == "gb18030"
+
+
+@pytest.mark.parametrize("before", ["", "1"])
+def test_encoding_of_a_long_text_without_blanks_is_guessed(before):
+    line = f'{{"a": "增{before}{CHINESE * 40}"}}'.encode("gb18030")
+    assert encodings.guess(line) == encodings.ENCODINGS["gb18030"]
+
+
 def test_bytes_that_the_encoding_lacks_stay_bad():
     broken = _raw(CHINESE).encode("gb18030") + b'{"a": "\xff"}\n'
     assert encodings.Recoded(io.BytesIO(broken), "gb18030").readall().endswith(b'{"a": "\xff"}\n')
@@ -100,6 +120,9 @@ def test_utf16_file_that_was_refused_whole_becomes_a_draft(member, name, django_
     assert version.items.first().title.startswith("Straße")
     other = import_bytes(member, text.encode(), name, name="the same in UTF-8")
     assert version.content_hash == other.content_hash
+    reread(member, version, "", django_capture_on_commit_callbacks)
+    assert (version.status, version.item_count) == (DatasetVersion.Status.FAILED, 0)
+    assert not version.items.exists()
 
 
 def test_mixed_file_keeps_its_order_and_its_search(member, django_capture_on_commit_callbacks):
@@ -138,6 +161,20 @@ def test_reading_again_is_refused_after_changes_by_others_and_for_odd_names(memb
         file_reread(actor=member, version=version, encoding="cp1252")
 
 
+def test_sweep_leaves_alone_what_has_just_begun_to_be_read_again(member, monkeypatch):
+    monkeypatch.setattr(rereading, "READ_AT_ONCE", 0)
+    version = import_bytes(member, _raw("été").encode("cp1252"))
+    long_ago = timezone.now() - timedelta(hours=1)
+    FileImport.objects.update(started_at=long_ago, updated_at=long_ago)
+    found = file_reread(actor=member, version=version, encoding="cp1252")
+    assert services.imports_sweep() == 0
+    found.refresh_from_db()
+    assert found.started_at > long_ago
+    FileImport.objects.update(updated_at=long_ago)
+    services._earlier_reading_remove(found)
+    assert services.imports_sweep() == 0, "taking out what was read before is work too"
+
+
 def test_two_workers_do_not_remove_what_the_other_read(member):
     version = import_bytes(member, _raw("été").encode("cp1252"))
     file_reread(actor=member, version=version, encoding="cp1252")
@@ -148,7 +185,7 @@ def test_two_workers_do_not_remove_what_the_other_read(member):
     assert version.items.count() == 2
 
 
-def test_command_and_api_take_an_encoding(team, tmp_path, capsys):
+def test_command_takes_an_encoding(team, tmp_path, capsys):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(_raw(CHINESE).encode("gbk"))
     call_command("dataset_import", str(path), "--team", team.slug, "--dataset", "x", "--encoding", "gb18030", "--json")
@@ -169,3 +206,10 @@ def test_pages_offer_the_encodings_and_the_way_back(client_of, member, team, dja
         )
     assert "is read as GB18030 or GBK (Chinese)" in answer.content.decode()
     assert version.items.count() == 2
+    services.dataset_version_freeze(actor=member, version=version)
+    assert client.get(address).status_code == 404, "nothing can be chosen for a frozen version"
+
+
+def test_page_of_a_file_in_utf8_offers_no_encodings(client_of, member, team):
+    version = import_bytes(member, jsonl(row("ok")))
+    assert client_of(member).get(reverse("datasets:encodings", args=[team.slug, version.public_id])).status_code == 404

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from datasets.models import Dataset, DatasetVersion, Item
 from graders.models import Grader, GraderVersion
-from graders.sample_sources import StoredSample
+from graders.sample_sources import StoredSample, version_chosen
 from graders.samples import sample_from
 from graders.services import grader_create, grader_version_publish
 from graders.trials import set_run
@@ -377,3 +377,11 @@ def test_editor_begins_with_the_newest_dataset_that_has_the_fields(member, clien
     page = client_of(member).get(url(grader)).content.decode()
     assert f'<option value="{version.public_id}" selected' in page
     assert f'<option value="{other.public_id}" selected' not in page
+
+
+def test_no_version_is_read_behind_the_first_that_has_the_fields(team, version, django_assert_num_queries):
+    newer = DatasetVersion.objects.create(team=team, dataset=version.dataset, number=2, item_count=1)
+    Item.objects.create(version=newer, position=0, key="x", raw='{"messages": [], "answer": "4"}', digest="x")
+    with django_assert_num_queries(2):  # the versions, and the items of one
+        assert version_chosen(team=team, wanted=["answer"]).version == newer
+    assert version_chosen(team=team, wanted=["colour"]).version == newer, "none has it: the newest"

@@ -28,7 +28,9 @@ FIELDS = [{"name": "right", "label": "Is it right?", "kind": "choice", "required
 def world_of(team) -> dict[str, object]:
     """The ids of the things, by the names that the rules use."""
     owner, engineer, other = actor_in(team, "owner"), actor_in(team, "engineer"), actor_in(team, "viewer")
-    draft = import_bytes(engineer, jsonl(*(row(f"Question {n}?") for n in range(3))) + b"{broken\n", name="Draft")
+    draft = import_bytes(
+        engineer, jsonl(*(row(f"Question {n}?") for n in range(3))) + b'{broken\n{"q": "\xe9"}\n', name="Draft"
+    )
     task = task_create(
         actor=engineer, name="Right?", fields=FIELDS, version=draft,
         annotators=list(team.members.all()), adjudicators=list(team.members.all()),

@@ -212,7 +212,7 @@ class VersionCopy(OfVersion):
 class VersionNearRepeats(OfVersion):
     @describe(
         "version_near_repeats", "Look for questions that are almost the same", right=EDIT, takes=Empty,
-        answers=VersionWhole, status=202, text="What is found stands in `stats.near`.",
+        answers=VersionWhole, status=202, text="What is found stands in `stats.near`; while a worker looks, how far it is in `stats.near.looking`.",
     )  # fmt: skip
     def post(self, request: Request, public_id: str) -> Response:
         version = self.version()

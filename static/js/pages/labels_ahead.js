@@ -13,7 +13,8 @@
     const after = now.dataset.position;
     try {
       const reply = await fetch(now.dataset.ahead, { headers });
-      if (reply.status === 200 && queue()?.dataset.position === after) ahead = { after, node: parsed(await reply.text()) };
+      const node = reply.status === 200 && parsed(await reply.text());
+      if (node && queue()?.dataset.position === after) ahead = { after, node };
     } catch {
       // Without it the next answer waits for its reply.
     }
@@ -39,7 +40,6 @@
 
   // The reply is the entry that is shown already: only its figures are new. Anything else takes its place.
   const settle = (shown, reply) => {
-    if (!reply) return;
     if (queue() !== shown || reply.dataset.position !== shown.dataset.position || reply.querySelector("[data-notice], [role=alert]")) {
       put(reply);
       return;
@@ -58,10 +58,12 @@
     try {
       const reply = await fetch(url, { method: "POST", body, headers });
       if (reply.status !== 200 && reply.status !== 422) throw new Error(String(reply.status));
-      settle(shown, parsed(await reply.text()));
+      const next = parsed(await reply.text());
+      if (!next) throw new Error("no queue in the reply"); // such as the page to log in, when the session has ended
+      settle(shown, next);
     } catch {
       queue().replaceWith(before);
-      say(before, "not saved: the connection broke. Try again.");
+      say(before, "not saved: the connection broke, or you are logged out. Try again.");
       return;
     }
     look();
@@ -81,7 +83,7 @@
         return;
       }
       const needed = [...now.querySelectorAll("[data-needed]")];
-      if (ahead?.after !== now.dataset.position || !ahead.node || !needed.every(isFilled)) return;
+      if (ahead?.after !== now.dataset.position || !needed.every(isFilled)) return;
       event.preventDefault();
       event.stopImmediatePropagation();
       sending = send(button, button.form).finally(() => {

@@ -7,6 +7,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from datasets.models import Item
+from datasets.services import source_file_upload
 from jobs.agents.models import Corpus
 from jobs.attribution.models import RolloutCredit
 from jobs.models import Checkpoint, Job
@@ -54,6 +55,26 @@ def test_checkpoint_is_kept_for_days_downloaded_promoted_and_deleted(rest, their
     assert rest.delete(f"/api/checkpoints/{old.public_id}").status_code == 204
     assert Checkpoint.objects.get(pk=old.pk).is_deleted
     assert rest.delete(at).status_code == 409, "the agent answers with it"
+
+
+def test_file_in_another_encoding_is_imported_and_read_again(rest, theirs, member, django_capture_on_commit_callbacks):
+    content = '{"messages": [{"role": "user", "content": "增值税在哪里征收？"}]}\n'.encode("gb18030")
+    source = source_file_upload(actor=member, filename="rows.jsonl", content=io.BytesIO(content)).public_id
+    dataset = rest.post("/api/datasets", {"name": "Tax"}).json()["id"]
+    wanted = {"source_file": source, "encoding": "gb18030"}
+    made = rest.post(f"/api/datasets/{dataset}/imports", wanted)
+    assert (made.status_code, made.json()["item_count"]) == (202, 1), made.content
+    assert Item.objects.get().title == "增值税在哪里征收？"
+    refused = rest.post(f"/api/datasets/{dataset}/imports", {**wanted, "encoding": "rot13"})
+    assert (refused.status_code, refused.json()["where"]) == (400, "encoding")
+    at = f"/api/versions/{made.json()['id']}/reread"
+    for encoding, count in (("", 0), ("gb18030", 1)):
+        with django_capture_on_commit_callbacks(execute=True):
+            answer = rest.post(at, {"encoding": encoding})
+        assert answer.status_code == 200, answer.content
+        assert Item.objects.count() == count
+    assert theirs.post(at, {"encoding": ""}).status_code == 404
+    assert theirs.post(f"/api/datasets/{dataset}/imports", wanted).status_code == 404
 
 
 def test_documents_become_a_corpus_once(rest, theirs):

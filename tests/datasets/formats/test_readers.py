@@ -3,11 +3,12 @@
 import datetime
 import io
 import json
+import tracemalloc
 
 import pytest
 
 from datasets import readers
-from datasets.formats import json_array
+from datasets.formats import delimited, json_array
 from datasets.formats.base import BadLine, Blank, Cursor, FileRefused, Row
 
 GOOD = b'{"messages": [{"role": "user", "content": "q"}]}'
@@ -296,3 +297,52 @@ def test_two_columns_of_one_name_are_refused():
 
 def test_separator_line_of_a_spreadsheet_is_no_header():
     assert values(b"sep=;\r\na;b\r\n1;2\r\n", "a.csv") == [{"a": "1", "b": "2"}]
+
+
+OPEN_QUOTES = b"a,b\n" + b'5","y\n' * 2000
+
+
+def test_quotes_that_all_stay_open_do_not_read_the_file_once_for_each(monkeypatch):
+    monkeypatch.setattr(delimited, "REREAD_FREE", 256 * 1024)
+    reads, plain = 0, delimited._Lines.__next__
+
+    def counted(self):
+        nonlocal reads
+        reads += 1
+        assert reads < 200_000, "2,000 lines were read two million times"
+        return plain(self)
+
+    monkeypatch.setattr(delimited._Lines, "__next__", counted)
+    found = events(OPEN_QUOTES, "a.csv")
+    assert [event.line for event in found] == list(range(2, 2 + len(found)))
+    assert {event.code for event in found} == {"bad_csv"}
+    assert f"The {2000 - len(found):,} lines behind it are left out too" in found[-1].message
+    assert found[-1].text.startswith('5","y\n5","y\n')
+    assert events(OPEN_QUOTES, "a.csv", Cursor(records=10)) == found[10:]
+
+
+def test_cell_of_many_lines_is_read_whole_and_an_open_quote_holds_its_bytes_alone(monkeypatch):
+    cell = "".join(f'line {number}, with "words" in it\n' for number in range(3000))
+    assert values(b'a,b\n1,"' + cell.replace('"', '""').encode() + b'"\n2,x\n', "a.csv") == [
+        {"a": "1", "b": cell},
+        {"a": "2", "b": "x"},
+    ]
+    monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 64 * 1024)
+    monkeypatch.setattr(delimited, "REREAD_FREE", 0)
+    monkeypatch.setattr(delimited, "REREAD_TIMES", 2)
+    content = io.BytesIO(b"a,b\n" + b'5","y\n' * 20_000)
+    reader = readers.read(content, readers.facts_of(content, "a.csv"), Cursor())
+    tracemalloc.start()
+    found = list(reader)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert {event.code for event in found} == {"line_too_long", "bad_csv"}
+    assert peak < 20 * delimited.MAX_ROW_BYTES, "a text for each short line needs twice as much"
+
+
+def test_row_that_is_too_long_for_memory_is_refused_and_the_next_ones_read(monkeypatch):
+    monkeypatch.setattr(delimited, "MAX_ROW_BYTES", 100)
+    content = b'a,b\n1,"x\n' + b"2,fine\n" * 20 + b"3," + "é".encode() * 90 + b"\n4,5\n"
+    assert faults(content, "a.csv") == [(2, 1, "line_too_long"), (23, 1, "line_too_long")]
+    assert len(values(content, "a.csv")) == 21
+    assert values(content, "a.csv")[-1] == {"a": "4", "b": "5"}

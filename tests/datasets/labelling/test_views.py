@@ -4,7 +4,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
-from datasets.labelling import services
+from datasets.labelling import selectors, services
 from datasets.models import Label, LabelTask
 from tests.datasets.helpers import CASES
 from tests.datasets.labelling.conftest import FIELDS
@@ -242,12 +242,14 @@ def test_twenty_tasks_ask_as_many_queries_as_ten(client_of, member, version, tea
     assert counts[0] == counts[1]
 
 
-def test_entry_ahead_is_blind_and_holds_nothing(client_of, task, anna, bert):
+def test_entry_ahead_is_blind_and_holds_nothing(client_of, task, anna, bert, monkeypatch):
     submitted(bert, task, "Yes")
     submitted(bert, task, "No")
     entry, _ = services.entry_claim(actor=anna, task=task)
     client = client_of(anna)
-    page = client.get(url("entry-ahead", task, entry.position)).content.decode()
+    with monkeypatch.context() as patched:  # the answer before it will be there to take back
+        patched.setattr(selectors, "last_submitted", lambda **_: pytest.fail("asked although it is known"))
+        page = client.get(url("entry-ahead", task, entry.position)).content.decode()
     assert "Question 1?" in page
     assert bert.user.email not in page
     assert "secret reference" not in page

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from graders.clients import Unreachable
+from graders.clients import JudgeEndpoint, Unreachable
 from graders.failures import Ungraded
 from graders.grading import compile_grader
 from graders.replies import read_label, read_mark
@@ -93,6 +93,27 @@ def test_a_wrong_key_is_not_asked_again_and_not_shown():
     assert "bad key [hidden]" in grade.details
     echo, _ = graded(chat_reply("[ERROR] refused Bearer sk-secret"))
     assert "sk-secret" not in json.dumps([grade.as_dict(), echo.as_dict()])
+
+
+def test_what_is_hidden_does_not_keep_the_reply_from_being_read():
+    reply = '```json\n{"result": 0.5, "steps": [{"description": "d", "conclusion": "%s"}]}\n```'
+    long = "x" * 595 + "Bearer sk-secret"  # the words are cut after 600 signs
+    for said, kept in (("Half of the json is right.", "Half of the [hidden] is right."), (long, "x" * 595 + "[hidd")):
+        network, _ = clients(chat_reply(reply % said))
+        address = JudgeEndpoint("http://judge.test/v1?format=json", "m", {"Authorization": "Bearer sk-secret"})
+        network.judge = lambda model, address=address: address
+        grade = compile_grader(SCORE, network).grade(ITEM, SAMPLE)
+        assert (grade.reward, grade.details) == (0.5, kept)
+
+
+@pytest.mark.parametrize("said", ["[ERROR] refused {}", "I think {} is fine", '{{"error": "{}"}}', "x" * 190 + " {}"])
+def test_secrets_are_nowhere_in_what_is_said_of_an_unread_reply(said):
+    grade, _ = graded(chat_reply(said.format("Bearer sk-secret")))
+    refused, _ = graded(chat_reply(None, refusal=said.format("sk-secret")))
+    for one in (grade, refused):
+        assert one.reward is None
+        assert "sk-s" not in json.dumps(one.as_dict())
+        assert "Bearer" not in json.dumps(one.as_dict())
 
 
 def test_endpoint_without_structured_output_is_asked_for_text():

@@ -168,9 +168,19 @@ def test_tool_call_numbers_are_compared_as_numbers():
     assert compile_grader(config).grade({"calls": wanted}, Sample(output_tools=[made])).reward == 1.0
 
 
-def test_call_nested_too_deep_is_a_wrong_call_not_a_broken_grader():
+def _nested(depth: int) -> dict:
+    value: dict = {"a": 1.0}
+    for _ in range(depth):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"a":' * 5000, '{"a":' * 500 + "1" + "}" * 500, _nested(500), _nested(5000)], ids=range(4)
+)
+def test_call_nested_too_deep_is_a_wrong_call_not_a_broken_grader(arguments):
     config = {"type": "tool_calls", "reference": "{{item.calls}}"}
-    made = {"function": {"name": "pay", "arguments": '{"a":' * 5000}}
+    made = {"function": {"name": "pay", "arguments": arguments}}
     grade = compile_grader(config).grade({"calls": ["pay"]}, Sample(output_tools=[made]))
     assert (grade.reward, grade.errors) == (0.0, {})
 

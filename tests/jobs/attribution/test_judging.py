@@ -8,6 +8,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from jobs.agents.services import model_endpoint_key_set
 from jobs.attribution import judge
 from jobs.attribution.judging import LEAST_PAIRS, NoMarks, Told, calibrated, credits_of, messages, read_marks
 from jobs.attribution.models import RolloutCredit, StepMark
@@ -40,6 +41,18 @@ def test_marks_are_read_in_the_order_of_the_steps():
 def test_marks_that_would_have_to_be_guessed_are_refused(text, words):
     with pytest.raises(NoMarks, match=words):
         read_marks(text, 2)
+
+
+def test_words_of_the_judge_are_cleaned_before_they_are_cut():
+    def clean(said: str) -> str:
+        return said.replace("sk-secret", "[hidden]")
+
+    text = json.dumps({"marks": [{"step": 1, "mark": 1, "why": "x" * 395 + "sk-secret"}]})
+    assert read_marks(text, 1, clean) == [(1, "x" * 395 + "[hidd")]
+    for row in ({"step": 1, "mark": "sk-secret"}, {"step": "sk-secret", "mark": 1}):
+        with pytest.raises(NoMarks) as refused:
+            read_marks(json.dumps({"marks": [row]}), 1, clean)
+        assert "sk-secret" not in str(refused.value)
 
 
 def test_calibration_by_hand():
@@ -129,11 +142,14 @@ def test_judge_marks_are_asked_once_paid_and_shown(group, asked, member, client_
 @pytest.mark.django_db(transaction=True)
 def test_judge_that_cannot_be_read_says_so(group, asked, member, client_of):
     model, replies, _ = asked
-    replies += ["no", "no"]
+    model_endpoint_key_set(actor=member, model=model, api_key="sk-hidden-one")
+    replies += ["no", '{"marks": [{"step": 1, "mark": "sk-hidden-one"}]}']
     judge.judge_start(actor=member, rollout=group[0], model=model)
     assert judge.judge_run(rollout_id=group[0].pk) is False
     url = reverse("rollouts:rollout-detail", args=[group[0].team.slug, group[0].public_id])
-    assert "holds no list of marks" in client_of(member).get(url).content.decode()
+    page = client_of(member).get(url).content.decode()
+    assert "not 1, 0 or -1" in page
+    assert "sk-hidden-one" not in page
 
 
 @pytest.mark.django_db
