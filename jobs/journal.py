@@ -209,7 +209,8 @@ def checkpoints_look(job: Job) -> None:
 
 def _log(job: Job, line: dict[str, Any]) -> None:
     level = {"warning": "warn", "critical": "error"}.get(str(line.get("level")), str(line.get("level") or "info"))
-    event_keep(job, line, str(line.get("message") or ""), level=level[:8])
+    kind, data = str(line.get("kind") or "message")[:24], plain(line.get("data"))
+    event_keep(job, line, str(line.get("message") or ""), level=level[:8], type=kind, data=data)
 
 
 def _finished(job: Job, line: dict[str, Any]) -> None:

@@ -28,9 +28,10 @@ from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.models import Job, TrainStep
+from jobs.moves import job_move
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
-from jobs.supervision import CANCEL_GRACE, job_move, job_requeue, job_start, job_sync, jobs_sync, run_of
+from jobs.supervision import CANCEL_GRACE, is_local, job_requeue, job_start, job_sync, jobs_sync, run_of
 from rftstudio.core.errors import Conflict, UserError
 from rftstudio.core.queueing import queue
 from rftstudio.teams.actor import Actor
@@ -202,7 +203,8 @@ def job_pause(*, actor: Actor, job: Job, note: str = "") -> Job:
             raise Conflict(f"The job is {job.status}; only a waiting or running job can be paused.")
         audit(actor, "job.paused", job)
     if job.status == Status.PAUSING:
-        backend_get(job.backend).pause(run_of(job))
+        if is_local(job):  # a provider is asked by the look, so that nobody waits here for its answer
+            backend_get(job.backend).pause(run_of(job))
         queue(tasks.job_sync, job.pk)
     return job
 
@@ -246,8 +248,8 @@ def job_cancel(*, actor: Actor, job: Job, note: str = "") -> Job:
         job_move(job, Status.CANCELLING if at_work else Status.CANCELLED, words, **ended)
         audit(actor, "job.cancelled", job)
     if job.status == Status.CANCELLING:
-        # Asked at once, from here: the trainer may see it before any worker wakes up.
-        backend_get(job.backend).cancel(run_of(job), grace=math.inf)
+        if is_local(job):  # asked at once, from here: the trainer may see it before any worker wakes up
+            backend_get(job.backend).cancel(run_of(job), grace=math.inf)
         queue(tasks.job_sync, job.pk)
         queue(tasks.job_sync, job.pk, countdown=CANCEL_GRACE + 0.5)
     return job

@@ -15,7 +15,10 @@ FOLLOWS: dict[str, frozenset[str]] = {
         {Status.QUEUED, Status.PAUSING, Status.PAUSED, Status.CANCELLING, Status.SUCCEEDED, Status.FAILED}
         | {Status.CANCELLED}
     ),
-    Status.PAUSING: frozenset({Status.PAUSED, Status.CANCELLING, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
+    # Back to running: the provider will not pause it.
+    Status.PAUSING: frozenset(
+        {Status.RUNNING, Status.PAUSED, Status.CANCELLING, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}
+    ),
     Status.PAUSED: frozenset({Status.QUEUED, Status.CANCELLED}),
     # The trainer may have finished before it saw the wish; then the job did succeed.
     Status.CANCELLING: frozenset({Status.CANCELLED, Status.SUCCEEDED, Status.FAILED}),

@@ -7,8 +7,7 @@ only slow finds it gone at its next write and stops.
 
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -16,14 +15,16 @@ from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from jobs import alarms, costs, holds, hosted, journal, selectors, tasks
+from jobs import alarms, costs, holds, hosted, journal, selectors, tasks, troubles
 from jobs.backends.base import Health, Run
 from jobs.backends.registry import BACKENDS, backend_get
 from jobs.events import event_note
+from jobs.leases import Lease, LeaseLost, leased
 from jobs.models import Job
+from jobs.moves import job_fail, job_move
 from jobs.spec import job_spec, run_spec
-from jobs.states import ACTIVE, AT_WORK, ENDED, Status, may_precede
-from rftstudio.core.errors import StudioError, UpstreamUnavailable
+from jobs.states import ACTIVE, AT_WORK, ENDED, Status
+from rftstudio.core.errors import StudioError, UpstreamRefused, UpstreamUnavailable
 from rftstudio.core.queueing import queue
 from rftstudio.usage import selectors as money
 from rftstudio.usage import services as usage
@@ -31,68 +32,15 @@ from rftstudio.usage.models import Approval
 
 logger = logging.getLogger(__name__)
 
-LEASE_SECONDS = 30
+#: A hosted provider may be slow to answer, and a start sends files and must not be made by two at once.
+HOSTED_LEASE_SECONDS, START_LEASE_SECONDS = 150, 900
 #: How often the beat asks for a look.
 LOOK_SECONDS = 3.0
 #: A hosted job at work is asked about less often: each look is several requests, and providers limit those.
 HOSTED_LOOK_SECONDS = 10.0
 #: Seconds that a trainer has to obey a cancel before it is killed.
 CANCEL_GRACE = 4.0
-#: Looks in a row that may end in an error of our own before the job is failed.
-MOST_FAULTS = 20
 _SLOT_LOCK = 4_170_231  # names our advisory lock among others in the same database
-
-
-class LeaseLost(Exception):
-    """Another worker took over; whatever this one was about to write must not be written."""
-
-
-class Lease:
-    """The right to look after one job, for a while. The end of the lease is also its token."""
-
-    def __init__(self, job_id: int) -> None:
-        self.job_id = job_id
-        self.until: datetime | None = None
-
-    def take(self) -> bool:
-        now = timezone.now()
-        until = now + timedelta(seconds=LEASE_SECONDS)
-        free = Job.objects.filter(pk=self.job_id).filter(Q(lease_until=None) | Q(lease_until__lt=now))
-        if free.update(lease_until=until) != 1:
-            return False
-        self.until = until
-        return True
-
-    @contextmanager
-    def renewed(self) -> Iterator[None]:
-        """A transaction that lengthens the lease first, and fails as a whole when the lease has gone."""
-        before = self.until
-        until = max(timezone.now(), before) + timedelta(seconds=LEASE_SECONDS, microseconds=1)
-        try:
-            with transaction.atomic():
-                if Job.objects.filter(pk=self.job_id, lease_until=before).update(lease_until=until) != 1:
-                    raise LeaseLost(f"job {self.job_id}")
-                self.until = until
-                yield
-        except BaseException:
-            self.until = before
-            raise
-
-    def give_back(self) -> None:
-        Job.objects.filter(pk=self.job_id, lease_until=self.until).update(lease_until=None)
-
-
-@contextmanager
-def leased(job_id: int) -> Iterator[Lease | None]:
-    """The lease, or None when another worker holds it."""
-    lease = Lease(job_id)
-    if not lease.take():
-        yield None
-        return
-    try:
-        yield lease
-    finally:
-        lease.give_back()
 
 
 def is_local(job: Job) -> bool:
@@ -102,25 +50,6 @@ def is_local(job: Job) -> bool:
 def run_of(job: Job) -> Run:
     connection = {} if is_local(job) else hosted.connection_of(job)
     return Run(job.public_id, job.run_dir, job.external_id, job.process, connection)
-
-
-def job_move(job: Job, to: str, note: str = "", *, level: str = "info", **fields) -> bool:
-    """Move the job if its present status allows, and tell it; False means another was first."""
-    with transaction.atomic():
-        waiting = Job.objects.filter(pk=job.pk, status__in=may_precede(to))
-        moved = waiting.update(status=to, status_note=note, **fields) == 1
-        if moved and note:
-            event_note(job, note, level=level)
-        if moved and (to in ENDED or to == Status.PAUSED):
-            holds.job_settle(job)
-    job.refresh_from_db()
-    return moved
-
-
-def job_fail(job: Job, code: str, message: str, *, param: str | None = None) -> bool:
-    """End a job by an error. There is no failed job without code, message and event."""
-    error = {"code": code, "message": message, "param": param}
-    return job_move(job, Status.FAILED, message, level="error", error=error, finished_at=timezone.now(), process={})
 
 
 def jobs_sync() -> int:
@@ -189,11 +118,16 @@ def job_sync(*, job_id: int) -> bool:
         ).get(pk=job_id)
         try:
             _look(job, lease)
+            troubles.is_well_again(job)
         except LeaseLost:
             logger.warning("Another worker took over job %s", job.public_id)
         except UpstreamUnavailable as exc:
             # No fault of the job: it is looked at again, and the page says since when nothing was heard.
             logger.warning("Job %s: %s", job.public_id, exc)
+            troubles.ask_later(job, exc, HOSTED_LOOK_SECONDS)
+            return False
+        except UpstreamRefused as exc:
+            troubles.refused(job, exc)
             return False
         except Exception as exc:
             _fault(job, exc)
@@ -215,9 +149,10 @@ def _fault(job: Job, exc: Exception) -> None:
             f"Studio could not take in what the trainer reported (reference {reference}). It tries again.",
             level="warn",
         )
-    if faults >= MOST_FAULTS:
+    if faults >= troubles.MOST_FAULTS:
         if job.status in AT_WORK:
-            backend_get(job.backend).cancel(run_of(job), grace=0)
+            with suppress(StudioError):  # a provider that says no must not keep the job from ending
+                backend_get(job.backend).cancel(run_of(job), grace=0)
         job_fail(
             job,
             "studio_error",
@@ -234,16 +169,30 @@ def job_start(*, job_id: int) -> bool:
 def _look(job: Job, lease: Lease) -> None:
     if job.status == Status.VALIDATING and not holds.waits_for_approval(job):
         _validate(job)
+    if troubles.is_left_alone(job):
+        return
     if job.status == Status.QUEUED:
-        _start_if_free(job)
+        _start_if_free(job, lease)
     elif job.status in AT_WORK:
+        if not is_local(job):
+            _look_far(job, lease)
         # Asked before the journal is read: a trainer that is dead by now has written all it ever will.
         health = backend_get(job.backend).health(run_of(job))
         _bring_home(job, lease)
         if job.status in AT_WORK:
-            _look_after(job, health)
+            _look_after(job, health, lease)
     if job.status in ENDED and not is_local(job) and (batch_id := hosted.gateway_shut(job)):
         queue(tasks.batch_credit, batch_id)
+
+
+def _look_far(job: Job, lease: Lease) -> None:
+    """At a hosted job, before its events are read: they are many requests, and a wish does not wait for them. A job whose
+    start was cut off, or whose worker died behind it, is asked for again; the provider knows a run by its id."""
+    lease.lengthen(HOSTED_LEASE_SECONDS)
+    if not job.external_id and job.status != Status.CANCELLING:
+        _submit(job, lease)
+    else:
+        _obey(job)
 
 
 def _validate(job: Job) -> None:
@@ -283,7 +232,7 @@ def _claim_slot(job: Job) -> bool:
         return job_move(job, Status.RUNNING)
 
 
-def _start_if_free(job: Job) -> None:
+def _start_if_free(job: Job, lease: Lease) -> None:
     if stopped := holds.stopped(job):
         if job.status_note != stopped:
             Job.objects.filter(pk=job.pk, status=Status.QUEUED).update(status_note=stopped)
@@ -293,16 +242,18 @@ def _start_if_free(job: Job) -> None:
             return
     elif not job_move(job, Status.RUNNING):
         return
-    _submit(job)
+    _submit(job, lease)
 
 
-def _submit(job: Job) -> None:
+def _submit(job: Job, lease: Lease) -> None:
     """Start the trainer, or go on from its newest checkpoint. Safe to repeat: a run that lives is not started twice."""
     backend = backend_get(job.backend)
     if not job.run_dir and backend.capabilities.is_local:
         # Noted first, so that a crash behind the start still finds the run's folder.
         job.run_dir = str(settings.RUNS_DIR / job.public_id)
         Job.objects.filter(pk=job.pk).update(run_dir=job.run_dir)
+    if not backend.capabilities.is_local:
+        lease.lengthen(START_LEASE_SECONDS)
     try:
         work = run_spec(job)
         if not backend.capabilities.is_local and not job.is_supervised:
@@ -312,8 +263,9 @@ def _submit(job: Job) -> None:
         logger.exception("The trainer of job %s could not be started", job.public_id)
         job_fail(job, "trainer_not_started", f"The trainer could not be started: {exc}")
         return
-    except UpstreamUnavailable:
-        job_move(job, Status.QUEUED)  # asked again at the next look; the provider knows a run by its id
+    except UpstreamUnavailable as exc:
+        if not exc.may_have_acted:
+            job_move(job, Status.QUEUED)
         raise
     except StudioError as exc:
         job_fail(job, exc.code, str(exc), param=exc.where or None)
@@ -333,7 +285,10 @@ def _obey(job: Job) -> None:
     """Pass on a wish that came while the trainer was being started, or that was lost."""
     backend = backend_get(job.backend)
     if job.status == Status.PAUSING:
-        backend.pause(run_of(job))
+        try:
+            backend.pause(run_of(job))
+        except UpstreamRefused as exc:
+            job_move(job, Status.RUNNING, f"It trains on: {exc}", level="warn")
     elif job.status == Status.CANCELLING:
         backend.cancel(run_of(job), grace=CANCEL_GRACE)
 
@@ -354,8 +309,6 @@ def _bring_home(job: Job, lease: Lease) -> None:
             journal.events_apply(fresh, chunk.events)
             Job.objects.filter(pk=job.pk).update(journal_cursor=chunk.cursor)
         job.refresh_from_db()
-        if job.process.get("faults"):
-            Job.objects.filter(pk=job.pk).update(process={k: v for k, v in job.process.items() if k != "faults"})
     journal.checkpoints_look(job)
     if job.done_steps != before and job.status == Status.RUNNING:
         _apply_rules(job)
@@ -384,11 +337,16 @@ def _watch_money(job: Job) -> None:
 
 
 def _pause(job: Job, reason: str) -> None:
-    if job_move(job, Status.PAUSING, reason, level="warn"):
+    if not job_move(job, Status.PAUSING, reason, level="warn"):
+        return
+    _obey(job)
+    if job.status == Status.RUNNING and holds.stop_reason(job):
+        # A provider that does not pause must not spend what nobody has held.
+        job_move(job, Status.CANCELLING, f"{reason} It cannot be paused there, so it is ended.", level="warn")
         _obey(job)
 
 
-def _look_after(job: Job, health: Health) -> None:
+def _look_after(job: Job, health: Health, lease: Lease) -> None:
     if health.is_alive and not health.heartbeat_at:
         Job.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now())
     if health.heartbeat_at:
@@ -404,13 +362,13 @@ def _look_after(job: Job, health: Health) -> None:
     if health.is_alive:
         _obey(job)
     elif not job.process.get("pid") and is_local(job):
-        _submit(job)  # the worker died between claiming the place and starting the trainer
+        _submit(job, lease)  # the worker died between claiming the place and starting the trainer
     elif job.status == Status.PAUSING:
         _ended(
             job, Status.PAUSED, "Paused. The trainer had ended before it saved; it goes on from its last checkpoint."
         )
     else:
-        _restart(job, health)
+        _restart(job, health, lease)
 
 
 def _ended(job: Job, to: str, note: str) -> None:
@@ -418,7 +376,7 @@ def _ended(job: Job, to: str, note: str) -> None:
     job_move(job, to, " ".join(filter(None, [job.status_note, note])), process={}, **fields)
 
 
-def _restart(job: Job, health: Health) -> None:
+def _restart(job: Job, health: Health, lease: Lease) -> None:
     """The trainer died without a last word: start it again from its newest checkpoint, a few times."""
     said = f" Its last words: {health.last_words}" if health.last_words else ""
     most = settings.STUDIO_TRAINER_RESTARTS
@@ -434,4 +392,4 @@ def _restart(job: Job, health: Health) -> None:
         note = f"The trainer died at train step {job.done_steps}. It starts again from its newest checkpoint."
         event_note(job, note + said, level="warn")
     job.refresh_from_db()
-    _submit(job)
+    _submit(job, lease)

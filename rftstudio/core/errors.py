@@ -56,6 +56,8 @@ class UpstreamUnavailable(StudioError):
 
     status = 503
     code = "upstream_unavailable"
+    retry_after = 0.0  # seconds that the service asked us to wait
+    may_have_acted = False  # the answer is what was lost, perhaps, and not the request
 
 
 class UpstreamRefused(StudioError):

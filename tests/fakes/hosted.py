@@ -2,7 +2,7 @@
 
 `advance()` moves every job one train step on; with `rolls_out` it first tries items as the real service does, calling the
 job's tool and grader addresses over HTTP. `refuse` makes the next create fail with that error. `is_late` leaves the
-result file to `write_results`.
+result file to `write_results`. `interrupt` is asked first, and what it answers is the answer.
 """
 
 import base64
@@ -12,10 +12,13 @@ import itertools
 import json
 import time
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.fakes.server import HttpServer, Reply, Request
+
+Interrupt = Callable[[Request], Reply | None]
 
 
 class HostedService(HttpServer):
@@ -23,6 +26,7 @@ class HostedService(HttpServer):
         super().__init__(self._answer)
         self.total_steps, self.rolls_out = total_steps, rolls_out
         self.files: dict[str, list[dict]] = {}
+        self.sent: list[dict[str, Any]] = []  # the files as objects, oldest first
         self.jobs: dict[str, dict[str, Any]] = {}
         self.told: dict[str, dict[str, Any]] = {}  # job id → the create request
         self.events: dict[str, list[dict]] = {}
@@ -30,6 +34,8 @@ class HostedService(HttpServer):
         self.results: dict[str, bytes] = {}
         self.refuse: tuple[int, dict] | None = None
         self.is_down = False
+        self.interrupt: Interrupt = lambda request: None
+        self.knows_metadata = True  # lists only the jobs whose metadata is asked for
         self.is_late = False  # writes no result file by itself
         self._ids = itertools.count(1)
 
@@ -97,12 +103,14 @@ class HostedService(HttpServer):
     def _answer(self, request: Request) -> Reply:
         if self.is_down:
             return Reply.of({"error": {"message": "bad gateway"}}, 502)
+        if reply := self.interrupt(request):
+            return reply
         parts = urlsplit(request.path)
         path, query = parts.path.removeprefix("/v1/").strip("/").split("/"), parse_qs(parts.query)
         if request.headers.get("authorization") != "Bearer sk-fake":
             return _error(401, "Incorrect API key provided.", "invalid_api_key")
         if path == ["files"]:
-            return self._file(request)
+            return self._file(request) if request.method == "POST" else self._page(self.sent[::-1], query)
         if path[0] == "files" and path[1] in self.results:
             content = self.results[path[1]]
             if path[2:] == ["content"]:
@@ -120,18 +128,21 @@ class HostedService(HttpServer):
         content = fields["file"].get_payload(decode=True)
         file_id = f"file-{next(self._ids)}"
         self.files[file_id] = [json.loads(line) for line in content.splitlines() if line.strip()]
-        return Reply.of(
+        self.sent.append(
             {"id": file_id, "object": "file", "bytes": len(content), "created_at": int(time.time()),
              "filename": fields["file"].get_filename(), "purpose": "fine-tune", "status": "processed"}
         )  # fmt: skip
+        return Reply.of(self.sent[-1])
 
     def _job(self, request: Request, path: list[str], query: dict) -> Reply:
         if not path and request.method == "POST":
-            return self._create(request.json())
+            return self.create(request.json())
         if not path:
             wanted = {key[9:-1]: value[0] for key, value in query.items() if key.startswith("metadata[")}
+            if not self.knows_metadata:
+                wanted = {}
             found = [job for job in self.jobs.values() if wanted.items() <= (job["metadata"] or {}).items()]
-            return Reply.of({"object": "list", "data": found[::-1], "has_more": False})
+            return self._page(found[::-1], query)
         job = self.jobs.get(path[0])
         if job is None:
             return _error(404, "No such job", "not_found")
@@ -142,7 +153,7 @@ class HostedService(HttpServer):
             return self._page(self.checkpoints[path[0]][::-1], query)
         return self._move(job, verb) if verb else Reply.of(job)
 
-    def _create(self, told: dict) -> Reply:
+    def create(self, told: dict) -> Reply:
         if self.refuse:
             status, error = self.refuse
             return Reply.of({"error": error}, status)

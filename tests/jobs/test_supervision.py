@@ -249,7 +249,7 @@ def test_second_job_waits_for_the_first_and_then_starts(launch, trainer):
 
 def test_worker_that_dies_before_the_start_leaves_a_job_that_starts(launch, monkeypatch):
     job = launch()
-    monkeypatch.setattr(supervision, "_submit", lambda job: None)
+    monkeypatch.setattr(supervision, "_submit", lambda job, lease: None)
     supervision.jobs_sync()
     job.refresh_from_db()
     assert (job.status, job.process) == ("running", {})
@@ -261,7 +261,7 @@ def test_start_of_a_run_that_lives_starts_no_second_trainer(launch, trainer):
     trainer(step_seconds=0.5)
     job = look_until(launch(), until=trainer_alive)
     first = trainer_of(job)
-    supervision._submit(job)
+    supervision._submit(job, supervision.Lease(job.pk))
     time.sleep(0.3)
     assert trainer_of(job) == first
     lines = (Path(job.run_dir) / "journal.jsonl").read_text().splitlines()

@@ -16,9 +16,9 @@ settings.RUNS_DIR = Path(sys.argv[1])
 settings.VAR_DIR = Path(sys.argv[1]).parent
 settings.STUDIO_TRAINER_COMMAND = [sys.executable, str(Path(__file__).parents[1] / "fakes/fake_trainer.py")]
 
-from jobs import supervision  # noqa: E402
+from jobs import leases, supervision  # noqa: E402
 
-supervision.LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "2"))
+leases.LEASE_SECONDS = float(os.environ.get("LEASE_SECONDS", "2"))
 print("ready", flush=True)
 while True:
     supervision.jobs_sync()

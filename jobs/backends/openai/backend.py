@@ -9,6 +9,9 @@ import binascii
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,10 @@ CHECKPOINT_SEQUENCE, FINISH_SEQUENCE = 500_000_000, 600_000_000
 ENDED = {"succeeded", "failed", "cancelled", "paused"}
 PAGE = 100
 MOST_RESULTS = 5
+#: So many of the provider's newest jobs and files are looked through for ours.
+MOST_LOOKED_AT = 1000
+#: Seconds for an answer, and for sending a file. All of a submit fits into the lease of its look.
+ANSWER_SECONDS, UPLOAD_SECONDS = 60.0, 180.0
 
 
 class OpenAIBackend:
@@ -69,28 +76,29 @@ class OpenAIBackend:
     def _find(self, client: Any, run: Run) -> Any | None:
         if run.external_id:
             return client.fine_tuning.jobs.retrieve(run.external_id)
-        found = client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=1)
-        # A server that ignores the filter must not make us adopt a stranger's job.
-        return next((job for job in found.data if (job.metadata or {}).get("studio_job") == run.job_id), None)
+        found = client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=PAGE)
+        # A server that ignores the filter lists strangers' jobs too: neither adopt one of those nor miss ours among them.
+        mine = (job for job in islice(found, MOST_LOOKED_AT) if (job.metadata or {}).get("studio_job") == run.job_id)
+        return next(mine, None)
 
     def _create(self, client: Any, run: Run, work: RunSpec) -> Any:
-        spec = work.spec
-        train = _upload(client, f"{run.job_id}-train.jsonl", work.train, spec)
-        files = {"training_file": train}
+        spec, sent = work.spec, _sent_before(client, run)
+        files = {"training_file": _upload(client, f"{run.job_id}-train.jsonl", work.train, spec, sent)}
         if not _is_supervised(spec):  # there the provider would want demonstrations for validation too
-            files["validation_file"] = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec)
-        return client.fine_tuning.jobs.create(
-            model=spec["base_model"],
-            **files,
-            seed=abs(int(spec.get("seed") or 0)) % 2**31,
-            suffix=run.job_id.removeprefix("ftjob-")[:18],
-            metadata={"studio_job": run.job_id},
-            extra_body={
-                "method": supervised(spec)
-                if _is_supervised(spec)
-                else {"type": "reinforcement", "reinforcement": reinforcement(spec)}
-            },
-        )
+            files["validation_file"] = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec, sent)
+        with refused(acts=True):
+            return client.fine_tuning.jobs.create(
+                model=spec["base_model"],
+                **files,
+                seed=abs(int(spec.get("seed") or 0)) % 2**31,
+                suffix=run.job_id.removeprefix("ftjob-")[:18],
+                metadata={"studio_job": run.job_id},
+                extra_body={
+                    "method": supervised(spec)
+                    if _is_supervised(spec)
+                    else {"type": "reinforcement", "reinforcement": reinforcement(spec)}
+                },
+            )
 
     def poll(self, run: Run, cursor: int) -> Iterator[Chunk]:
         """The cursor counts the provider's events. Checkpoints and the end have numbers of their own."""
@@ -120,10 +128,16 @@ class OpenAIBackend:
     def cancel(self, run: Run, *, grace: float) -> bool:
         """True once the provider says so. `grace` has no force here: nobody can kill a hosted job."""
         if not run.external_id:
-            return True
-        return self._ask(run, "cancel", unless={"succeeded", "failed", "cancelled"}) in {
+            run = self._as_found(run)
+        return not run.external_id or self._ask(run, "cancel", unless={"succeeded", "failed", "cancelled"}) in {
             "succeeded", "failed", "cancelled",
         }  # fmt: skip
+
+    def _as_found(self, run: Run) -> Run:
+        """A run whose start nobody could note down may be at the provider all the same."""
+        with refused(), _client(run) as client:
+            remote = self._find(client, run)
+        return replace(run, external_id=remote.id) if remote else run
 
     def _ask(self, run: Run, verb: str, *, unless: set[str]) -> str:
         if not run.external_id:
@@ -149,7 +163,8 @@ class OpenAIBackend:
 
 
 def _client(run: Run) -> Any:
-    """The SDK behind the guarded network client; it retries rate limits and short outages by itself."""
+    """The SDK behind the guarded network client. It repeats nothing by itself: each look asks anew, after the wait that
+    the provider wishes, and a create that was cut off may have been heard."""
     import openai
 
     from rftstudio.core.outbound import allowed_hosts, sync_client
@@ -158,7 +173,8 @@ def _client(run: Run) -> Any:
         api_key=run.connection.get("api_key") or "none",
         base_url=run.connection.get("base_url") or None,
         http_client=sync_client(allowed=allowed_hosts()),
-        max_retries=2,
+        max_retries=0,
+        timeout=ANSWER_SECONDS,
     )
 
 
@@ -219,7 +235,20 @@ def reinforcement(spec: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _upload(client: Any, name: str, rows: Iterator[dict[str, Any]], spec: dict[str, Any]) -> str:
+def _sent_before(client: Any, run: Run) -> dict[tuple[str, int], str]:
+    """(name, bytes) → id of the files that an earlier try sent before its create failed."""
+    import openai
+
+    with suppress(openai.NotFoundError):  # not every server lists files
+        listed = islice(client.files.list(purpose="fine-tune", limit=PAGE), MOST_LOOKED_AT)
+        mine = [one for one in listed if one.filename.startswith(run.job_id) and one.status != "error"]
+        return {(one.filename, one.bytes): one.id for one in mine}
+    return {}
+
+
+def _upload(
+    client: Any, name: str, rows: Iterator[dict[str, Any]], spec: dict[str, Any], sent: dict[tuple[str, int], str]
+) -> str:
     """A file of rows: messages with the agent's prompt, the tools' schemas, and every field the grader may read."""
     schemas = [
         {"type": "function", "function": {key: tool.get(key) for key in ("name", "description", "parameters")}}
@@ -237,7 +266,10 @@ def _upload(client: Any, name: str, rows: Iterator[dict[str, Any]], spec: dict[s
             item["tools"] = schemas
         lines.append(json.dumps(item, ensure_ascii=False))
     content = ("\n".join(lines) + "\n").encode()
-    return client.files.create(file=(name, io.BytesIO(content)), purpose="fine-tune").id
+    if found := sent.get((name, len(content))):
+        return found
+    file = (name, io.BytesIO(content))
+    return client.files.create(file=file, purpose="fine-tune", timeout=UPLOAD_SECONDS).id
 
 
 def _event(event: Any, sequence: int) -> dict[str, Any]:
@@ -249,7 +281,14 @@ def _event(event: Any, sequence: int) -> dict[str, Any]:
             "type": "step", "step": int(data["step"]), "total_steps": int(data.get("total_steps") or 0),
             "metrics": data, "seconds": float(seconds), "rollouts": None,
         }  # fmt: skip
-    return base | {"type": "log", "level": event.level, "message": event.message}
+    # Whatever else an event bears, such as the verdict of a safety screening, is kept as it came.
+    return base | {
+        "type": "log",
+        "level": event.level,
+        "message": event.message,
+        "kind": event.type,
+        "data": event.data,
+    }
 
 
 def _checkpoint(one: Any) -> dict[str, Any]:
@@ -266,6 +305,9 @@ def _finished(remote: Any, listed: list[Any], events: list[dict[str, Any]]) -> d
     error = None
     if fault is not None and getattr(fault, "message", None):
         error = {"code": fault.code, "message": fault.message, "param": fault.param}
+    elif remote.status == "failed":
+        last = f" Its last event: {listed[-1].message}" if listed else ""
+        error = {"code": "provider_error", "message": f"The provider ended the job and gave no reason.{last}"}
     usage = getattr(remote, "usage_metrics", None) or {}
     at = remote.finished_at or (listed[-1].created_at if listed else remote.created_at)
     steps = [event["step"] for event in events if event["type"] in {"step", "checkpoint"}]

@@ -1,7 +1,7 @@
 """What a hosted provider says no with, in plain words with the next step; and dates known for its models."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
 from rftstudio.core.errors import UpstreamRefused, UpstreamUnavailable
@@ -13,6 +13,10 @@ REFUSALS: dict[str, tuple[str, str]] = {
         "Train the same agent on our own machine with an open-weight model; dataset, tools and grader stay as they are.",
     ),
     "invalid_api_key": ("The provider does not accept the key.", "Enter a new key at the model's page."),
+    "not_found": (
+        "The provider does not know what it was asked for.",
+        "Its own words say what is missing. A job that was deleted there can be launched again from its page.",
+    ),
     "model_not_available": (
         "The provider does not train this model.", "Choose a base model that it lists for reinforcement fine-tuning.",
     ),
@@ -21,6 +25,9 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "invalid_training_file": ("The provider cannot read the training file.", "Its own words name the line; mend it there."),
     "invalid_grader": ("The provider does not accept the grader.", "Its own words name the field; mend it in the grader."),
 }  # fmt: skip
+
+#: A provider that asks for a longer wait is asked again all the same.
+LONGEST_WAIT = 600.0
 
 #: Provider → start of a model's name → what it has announced. Another Studio, or another house, announces for itself.
 SHUTDOWNS: dict[str, dict[str, str]] = {
@@ -49,23 +56,42 @@ def shutdowns(model: str, base_url: str) -> list[str]:
 
 
 @contextmanager
-def refused() -> Iterator[None]:
-    """The SDK's errors become ours, once, keeping the cause and the provider's words."""
+def refused(*, acts: bool = False) -> Iterator[None]:
+    """The SDK's errors become ours, once, keeping the cause and the provider's words. `acts` is for a request that must
+    not be made twice: where its answer is lost, the error says that it may have been heard."""
     import openai
 
     try:
         yield
     except openai.APIConnectionError as exc:
-        raise UpstreamUnavailable("The provider did not answer.", fix="It is asked again.") from exc
+        raise _unavailable("The provider did not answer.", may_have_acted=acts) from exc
     except openai.APIStatusError as exc:
-        if (exc.status_code == 429 and exc.code not in REFUSALS) or exc.status_code >= 500:
-            raise UpstreamUnavailable(f"The provider answered {exc.status_code}.", fix="It is asked again.") from exc
+        is_fault = exc.status_code >= 500
+        if is_fault or exc.status_code == 408 or (exc.status_code == 429 and exc.code not in REFUSALS):
+            raise _unavailable(
+                f"The provider answered {exc.status_code}.",
+                retry_after=_seconds(exc.response.headers),
+                may_have_acted=acts and is_fault,
+            ) from exc
         raise _refusal(exc) from exc
+
+
+def _unavailable(words: str, *, retry_after: float = 0.0, may_have_acted: bool) -> UpstreamUnavailable:
+    found = UpstreamUnavailable(words, fix="It is asked again.")
+    found.retry_after, found.may_have_acted = retry_after, may_have_acted
+    return found
+
+
+def _seconds(headers: Mapping[str, str]) -> float:
+    """How long the provider wants to be left alone; 0 where it does not say so in seconds."""
+    with suppress(ValueError):
+        return min(max(float(headers.get("retry-after", "")), 0.0), LONGEST_WAIT)
+    return 0.0
 
 
 def _refusal(exc) -> UpstreamRefused:
     body = exc.body if isinstance(exc.body, dict) else {}
     said = str(body.get("message") or exc.message).strip()
-    code = str(exc.code or ("invalid_api_key" if exc.status_code == 401 else "upstream_refused"))
+    code = str(exc.code or {401: "invalid_api_key", 404: "not_found"}.get(exc.status_code, "upstream_refused"))
     words, fix = REFUSALS.get(code, ("The provider refused the job.", "Its own words say what to change."))
     return UpstreamRefused(f"{words} It says: {said}", where=str(exc.param or ""), fix=fix, code=code)
