@@ -60,11 +60,12 @@ def assemble(
     tokenizer = AutoTokenizer.from_pretrained(spec.base_model, padding_side="left")
     if spec.method == "supervised":
         return supervised(run, train, tokenizer, output_dir)
+    args = config_of(spec, output_dir)  # joins the other processes
     trainer = StudioTrainer(
         run=run,
         credit=credit_window(spec.plan.credit, control.run_dir / "journal.jsonl", from_step),
-        model=model_load(spec.base_model, spec.plan),
-        args=config_of(spec, output_dir),
+        args=args,
+        model=policy_load(spec, control.run_dir),
         train_dataset=Dataset.from_list([{"prompt": row.key} for row in train]),
         processing_class=tokenizer,
         peft_config=lora_config(spec.plan),
@@ -147,6 +148,20 @@ def model_load(name: str, plan: Plan) -> Any:
     dtype = torch.bfloat16 if has_gpu(plan) and plan.lora else torch.float32
     kwargs = plan.extras.get("model_init_kwargs") or {}
     return load_network(name, **{"dtype": dtype, **kwargs})
+
+
+def policy_load(spec: Spec, run_dir: Path) -> Any:
+    """The policy to begin with. TRL loads the reference of a divergence penalty anew, by the policy's path, and reads only
+    whole weights there: a base that is an adapter is written down merged."""
+    model = model_load(spec.base_model, spec.plan)
+    if not spec.plan.beta or spec.plan.lora or not (Path(spec.base_model) / "adapter_config.json").is_file():
+        return model
+    merged, fresh = run_dir / "base", run_dir / "base.new"
+    with PartialState().main_process_first():
+        if not merged.is_dir():
+            model.save_pretrained(fresh)
+            fresh.replace(merged)
+    return model_load(str(merged), spec.plan)
 
 
 def has_gpu(plan: Plan) -> bool:

@@ -25,6 +25,10 @@ HUNG_SECONDS = 900
 #: A trainer that said its last word is given this long to leave by itself.
 LEAVING_SECONDS = 3.0
 LAST_LINE_BYTES = 65_536
+#: What only the web side may know.
+WEB_SECRETS = {
+    "SECRET_KEY", "DJANGO_SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "EMAIL_HOST_PASSWORD", "STUDIO_OIDC_CLIENT_SECRET",
+}  # fmt: skip
 #: What a server needs of a checkpoint; optimizer state and pickles stay behind.
 NOT_SERVED = shutil.ignore_patterns("optimizer*", "scheduler*", "rng_state*", "training_args*", "*.pt", "*.pth")
 
@@ -159,8 +163,7 @@ def _environment() -> dict[str, str]:
     """Ours without its secrets. One thread unless told otherwise: on a busy core more of them only wait for each other."""
     threads = os.environ.get("STUDIO_TRAINER_THREADS", "1")
     quiet = {"OMP_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "false", "PYTHONUNBUFFERED": "1"}
-    hidden = {"SECRET_KEY", "DATABASE_URL", "CELERY_BROKER_URL", "DJANGO_SECRET_KEY"}
-    return {**quiet, **{key: value for key, value in os.environ.items() if key not in hidden}}
+    return {**quiet, **{key: value for key, value in os.environ.items() if key not in WEB_SECRETS}}
 
 
 def _read_chunk(journal) -> tuple[list[dict[str, Any]], int]:

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, gather_object
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback, TrainerControl, TrainerState
 from trl import GRPOTrainer
@@ -81,7 +82,14 @@ class Run:
             for row in self.validation
             for sample in range(self.plan.eval_samples)
         ]
-        self.validated = self.attempt(trials, "eval")
+        processes = PartialState()
+        self.validated = self.attempt(trials[processes.process_index :: processes.num_processes], "eval")
+        if processes.num_processes > 1:  # each tried its share; all hear of the whole, in the order of one process
+            places = {(trial.key, trial.sample_index): place for place, trial in enumerate(trials)}
+            self.validated = sorted(
+                gather_object(self.validated),
+                key=lambda one: places[one.outcome.trial.key, one.outcome.trial.sample_index],
+            )
         self.validation_reward = mean_reward(self.validated)
 
     def tell_step(self, step: int, logs: dict[str, Any]) -> None:
@@ -173,21 +181,24 @@ class StudioTrainer(GRPOTrainer):
         output = super()._generate_and_score_completions(inputs)
         for one, advantage in zip(self.run.scored, output["advantages"].tolist(), strict=True):
             one.advantage = None if self._reward(one) is None else advantage
-        if self.credit is not None:
-            output["advantages"] = self._shared_advantages(output)
         if self.accelerator.num_processes > 1:
             self.run.scored = gather_object(self.run.scored)
+        if self.credit is not None:
+            output["advantages"] = self._shared_advantages(output)
         return output
 
     def _shared_advantages(self, output: dict[str, Any]) -> torch.Tensor:
-        """(rollouts, tokens): each step's own advantage on its tokens."""
+        """(rollouts, tokens): each step's own advantage on its tokens. Credit is found over the rollouts of all processes,
+        for a group may be spread over several, and a restart finds all of them in the journal."""
         scored = self.run.scored
         credits = self.credit.credits(self.state.global_step + 1, scored)
         clip = float(self.run.plan.extras.get("credit_clip", DEFAULT_CLIP))
         whole = output["advantages"]
         shared = whole[:, None].repeat(1, output["completion_ids"].shape[1])
-        for place, values in enumerate(step_advantages(scored, credits, clip=clip)):
-            turns = scored[place].outcome.tokens.turns
+        first = self.accelerator.process_index * len(whole)
+        mine = step_advantages(scored, credits, clip=clip)[first : first + len(whole)]
+        for place, values in enumerate(mine):
+            turns = scored[first + place].outcome.tokens.turns
             for (start, end), value in zip(turns, values, strict=True):
                 shared[place, start:end] = value
         return shared
@@ -236,6 +247,7 @@ class Steward(TrainerCallback):
 
     def on_save(self, args: Any, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         run, step = self.run, state.global_step
+        PartialState().wait_for_everyone()  # each process has put its source of chance into the folder
         if run.journal.is_mute:
             return
         folder = run.control.run_dir / "checkpoints"

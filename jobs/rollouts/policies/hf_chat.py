@@ -177,7 +177,7 @@ class HfChat:
             input_tokens=len(ask.prompt),
             output_tokens=count,
             logprob_sum=sum(generation.logprobs),
-            entropy_mean=sum(generation.entropies) / count if count else None,
+            entropy_mean=sum(generation.entropies) / count if generation.entropies else None,
         )
 
 
@@ -376,6 +376,8 @@ def load_network(model: str | Path, **how: Any) -> Any:
 
     base = load_network(json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"], **how)
     merged = PeftModel.from_pretrained(base, str(model)).merge_and_unload()
+    # An adapter trained on these weights names its base by this path: they are those of the adapter, and not of its base.
+    merged.name_or_path = merged.config._name_or_path = str(model)
     return merged.requires_grad_(True)  # peft froze the base, and a job may train on
 
 

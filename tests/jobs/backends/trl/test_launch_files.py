@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -92,10 +93,10 @@ def test_accelerate_and_trl_read_what_the_files_tell_them(machines, tmp_path):
 
 
 @pytest.mark.training
-def test_rehearsal_of_two_processes_says_what_would_run(tmp_path):
+def test_two_processes_rehearse_and_then_train_as_one(tmp_path):
     from tests.jobs.backends.trl import runs
 
-    run = runs.make_run(tmp_path / "run", max_steps=2)
+    run = runs.make_run(tmp_path / "run", max_steps=2, eval_interval=2, credit="prefix_value")
     machines = Machines(gpus=2, cpu=True, python=sys.executable)
     for name, text in launch_files(machines, base_model="x", plan={"batch_size": 2, "group_size": 4}).items():
         (tmp_path / name).write_text(text)
@@ -108,3 +109,17 @@ def test_rehearsal_of_two_processes_says_what_would_run(tmp_path):
     told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     assert (told["processes"], told["rollouts_per_process"], told["device"]) == (2, 4, "cpu:0")
     assert not (run / "journal.jsonl").exists(), "a rehearsal writes nothing"
+
+    env["STUDIO_DRY_RUN"] = ""
+    done = subprocess.run(
+        [tmp_path / "train.sh", run], env=env, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert runs.of_type(run, "started")[0]["processes"] == 2
+    assert runs.events(run)[-1]["rollouts"] == len(runs.lineage(run)) == 16
+    checked = [event["record"] for event in runs.of_type(run, "rollout") if event["phase"] == "validation"]
+    keys = [record["item_key"] for record in checked]
+    assert keys == sorted(keys), "each process tried its share, and they are told in order"
+    assert len(set(keys)) == 3
+    folder = runs.of_type(run, "checkpoint")[-1]["path"]
+    assert {path.name for path in Path(folder).glob("rng_state*")} == {"rng_state_0.pth", "rng_state_1.pth"}

@@ -120,6 +120,27 @@ def test_paused_run_goes_on_with_the_same_weights(whole, tmp_path):
     assert runs.events(run)[-1]["rollouts"] == 32
 
 
+def test_paused_adapter_with_credited_steps_goes_on_with_the_same_weights(tmp_path):
+    """The wish comes while the second step tries its items; its checkpoint lies between two checks on validation."""
+    plan = {"max_steps": 4, "eval_interval": 3, "lora": {"r": 4, "dropout": 0.1}, "credit": "prefix_value"}
+    whole = runs.make_run(tmp_path / "whole" / "run", **plan)
+    assert runs.train(whole) == 0, (whole / "trainer.log").read_text()[-3000:]
+    run = runs.make_run(tmp_path / "paused" / "run", **plan)
+    process = runs.start(run)
+    runs.wait_for(run, process, "step", 1)
+    (run / "control").write_text("pause")
+    assert process.wait(timeout=120) == 0
+    pause = runs.events(run)[-1]
+    assert (pause["status"], pause["train_steps"]) == ("paused", 2)
+    (run / "control").write_text("")
+    assert runs.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
+    assert runs.last_digest(run) == runs.last_digest(whole)
+    assert list(map(runs.essence, runs.lineage(run).values())) == list(map(runs.essence, runs.lineage(whole).values()))
+    first = runs.of_type(whole, "checkpoint")[0]
+    assert (Path(first["path"]) / "adapter_model.safetensors").is_file()
+    assert first["digest"] != runs.last_digest(whole), "it was trained"
+
+
 def test_cancelled_run_keeps_what_was_complete_and_stays_cancelled(tmp_path):
     run = runs.make_run(tmp_path / "run", max_steps=500, batch_size=8, group_size=8)
     process = runs.start(run)
@@ -137,7 +158,7 @@ def test_adapter_is_trained_published_and_trained_further(tmp_path):
     """A LoRA checkpoint is a model like any other: a server loads it merged, and a job may start from it."""
     from jobs.backends.base import Run
     from jobs.backends.trl.backend import TrlBackend
-    from jobs.rollouts.policies.hf_chat import load_chat
+    from jobs.rollouts.policies.hf_chat import load_chat, load_network
 
     small = {"max_steps": 1, "eval_interval": 1, "max_eval_items": 1}
     first = runs.make_run(tmp_path / "first", lora={"r": 4}, **small)
@@ -150,12 +171,24 @@ def test_adapter_is_trained_published_and_trained_further(tmp_path):
     names = [name for name, _ in load_chat(published).model.named_parameters()]
     assert not any("lora" in name for name in names), "merged"
 
-    second = runs.make_run(tmp_path / "second", **small)
+    assert adapter_of(load_network(published)).base_model_name_or_path == str(published), (
+        "what is trained on it rests on it"
+    )
+
+    second = runs.make_run(tmp_path / "second", **small, beta=0.1)
     spec = json.loads((second / "spec.json").read_text())
     (second / "spec.json").write_text(json.dumps({**spec, "base_model": str(published)}))
     assert runs.train(second) == 0, (second / "trainer.log").read_text()[-3000:]
     whole = Path(runs.of_type(second, "checkpoint")[-1]["path"])
     assert (whole / "model.safetensors").is_file()
+    assert runs.of_type(second, "step")[0]["metrics"]["kl"] == 0, "the reference is what it starts from"
+
+
+def adapter_of(network):
+    """How a new adapter on these weights would be written down."""
+    from peft import LoraConfig, get_peft_model
+
+    return get_peft_model(network, LoraConfig(r=2, target_modules="all-linear")).peft_config["default"]
 
 
 def test_run_whose_supervisor_is_gone_pauses(tmp_path):

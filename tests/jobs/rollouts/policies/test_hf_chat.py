@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobs.rollouts.engine.types import ToolCallRecord
-from jobs.rollouts.policies.generation import Ask, Stopped
+from jobs.rollouts.policies.generation import Ask, Generation, Stopped
 from rftstudio.demo import world
 
 pytestmark = pytest.mark.training
@@ -97,6 +97,12 @@ def test_generation_tells_logprob_and_entropy_of_every_token(chat):
         assert all(value <= 0 for value in one.logprobs)
         assert all(value >= 0 for value in one.entropies)
         assert (one.ids[-1] in chat.eos_ids) == (one.finish_reason == "stop")
+
+
+def test_engine_that_reports_no_entropies_gets_none_invented(chat):
+    told = Generation(ids=[5, 6], logprobs=[-0.5, -0.25], entropies=[])
+    reply = chat.reply(Ask([1], 8, lambda: 0.0), told)
+    assert (reply.logprob_sum, reply.entropy_mean, reply.output_tokens) == (-0.75, None, 2)
 
 
 def test_greedy_is_the_most_likely_and_needs_no_chance(chat):
