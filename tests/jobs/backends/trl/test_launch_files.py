@@ -92,28 +92,38 @@ def test_accelerate_and_trl_read_what_the_files_tell_them(machines, tmp_path):
         assert (served.model, served.tensor_parallel_size) == ("/models/base", 3)
 
 
+def written(folder: Path, machines: Machines) -> Path:
+    """The files on disk, as `job_launch_files` puts them there."""
+    folder.mkdir()
+    for name, text in launch_files(machines, base_model="x", plan={"batch_size": 2, "group_size": 4}).items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.mark.training
-def test_two_processes_rehearse_and_then_train_as_one(tmp_path):
+def test_two_nodes_rehearse_by_accelerate_and_two_processes_train_as_one(tmp_path):
+    """The files for GPUs, as they are, on two nodes that happen to be one machine without any; then real training."""
     from tests.jobs.backends.trl import runs
 
     run = runs.make_run(tmp_path / "run", max_steps=2, eval_interval=2, credit="prefix_value")
-    machines = Machines(gpus=2, cpu=True, python=sys.executable)
-    for name, text in launch_files(machines, base_model="x", plan={"batch_size": 2, "group_size": 4}).items():
-        (tmp_path / name).write_text(text)
-        (tmp_path / name).chmod(0o755)
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "STUDIO_DRY_RUN": "1"}
-    done = subprocess.run(
-        [tmp_path / "train.sh", run], env=env, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    far = written(tmp_path / "far", Machines(nodes=2, gpus=1, python=sys.executable))
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "HEAD": "127.0.0.1"}
+    nodes = [
+        subprocess.Popen(
+            [far / "node.sh", run], env={**env, "STUDIO_DRY_RUN": "1", "NODE_RANK": rank}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for rank in ("0", "1")
+    ]  # fmt: skip
+    said = [node.communicate(timeout=240) for node in nodes]
+    assert [node.returncode for node in nodes] == [0, 0], said
+    told = json.loads(next(line for line in said[0][0].splitlines() if line.startswith("{")))
     assert (told["processes"], told["rollouts_per_process"], told["device"]) == (2, 4, "cpu:0")
     assert not (run / "journal.jsonl").exists(), "a rehearsal writes nothing"
 
-    env["STUDIO_DRY_RUN"] = ""
-    done = subprocess.run(
-        [tmp_path / "train.sh", run], env=env, capture_output=True, text=True, timeout=240, check=False
-    )
+    near = written(tmp_path / "near", Machines(gpus=2, cpu=True, python=sys.executable))
+    done = subprocess.run([near / "train.sh", run], env=env, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     assert runs.of_type(run, "started")[0]["processes"] == 2
     assert runs.events(run)[-1]["rollouts"] == len(runs.lineage(run)) == 16
