@@ -285,7 +285,7 @@ def test_crash_between_reading_and_committing_loses_and_doubles_nothing(launch, 
 
 def test_event_that_studio_cannot_take_in_fails_the_job_with_a_reference(launch, trainer, monkeypatch):
     trainer(step_seconds=30)
-    monkeypatch.setattr(supervision, "MOST_FAULTS", 3)
+    monkeypatch.setattr(troubles, "MOST_FAULTS", 3)
     monkeypatch.setattr(journal, "events_apply", lambda job, events: 1 / 0)
     job = look_until(launch())
     assert (job.status, job.error["code"]) == ("failed", "studio_error")
