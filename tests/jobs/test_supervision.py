@@ -14,7 +14,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from jobs import journal, selectors, supervision
+from jobs import journal, selectors, supervision, troubles
 from jobs.models import Checkpoint, Job, JobEvent
 from jobs.rollouts.models import Rollout
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
