@@ -170,14 +170,15 @@ def uncredited(job: Job) -> QuerySet[TrainStep]:
     return TrainStep.objects.filter(job=job, batch__isnull=False, is_credited=False).order_by("number")
 
 
-def validation_intervals(job: Job) -> dict[int, tuple[float, float]]:
-    """Train step → 90 % interval of the validation reward, items as clusters."""
+def validation_intervals(job: Job, steps: list[int]) -> dict[int, tuple[float, float]]:
+    """Train step → 90 % interval of the validation reward, read from rollouts: of steps that came home without one."""
     groups: dict[int, dict[str, list[float]]] = {}
     rows = Rollout.objects.filter(
-        batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION, reward__isnull=False
-    ).values_list("batch__train_step", "group_key", "reward")
+        batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION, batch__train_step__in=steps,
+        reward__isnull=False,
+    ).values_list("batch__train_step", "group_key", "reward")  # fmt: skip
     for step, key, reward in rows.iterator(chunk_size=5000):
-        groups.setdefault(step or 0, {}).setdefault(key, []).append(reward)
+        groups.setdefault(step, {}).setdefault(key, []).append(reward)
     found = {step: intervals.mean_interval(list(items.values())) for step, items in groups.items()}
     return {step: interval for step, interval in found.items() if interval}
 
@@ -188,11 +189,20 @@ def _number(value: Any) -> float | None:
 
 def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]:
     """Every train step in order, counted from our own rows where there are rows."""
-    bounds = validation_intervals(job) if with_intervals else {}
+    rows = list(TrainStep.objects.filter(job=job).order_by("number"))
+    missing = [
+        row.number
+        for row in rows
+        if with_intervals and row.validation_rollouts != 0 and "studio_validation" not in row.metrics
+        and row.validation_reward is not None
+    ]  # fmt: skip
+    bounds = validation_intervals(job, missing) if missing else {}
     figures = []
-    for step in TrainStep.objects.filter(job=job).order_by("number"):
+    for step in rows:
         metrics, own = step.metrics, step.metrics.get("studio") or {}
-        low, high = bounds.get(step.number, (None, None))
+        check = metrics.get("studio_validation") or {}
+        low, high = check.get("interval") or bounds.get(step.number, (None, None))
+        reward_low, reward_high = own.get("interval") or (None, None)
         tools = {
             name: float(n)
             for name, n in (own.get("tools") or metrics.get("tools") or {}).items()
@@ -202,6 +212,8 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
             StepFigures(
                 number=step.number,
                 mean_reward=step.mean_reward if step.mean_reward is not None else own.get("mean_reward"),
+                reward_low=reward_low,
+                reward_high=reward_high,
                 validation_reward=step.validation_reward,
                 validation_low=low,
                 validation_high=high,
@@ -213,6 +225,8 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
                 tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
                 tools=tools,
                 sub_rewards=own.get("sub_rewards") or {},
+                validation_parts=check.get("sub_rewards") or {},
+                decides=own.get("decides") or {},
                 seconds=_number(metrics.get("seconds")),
                 loss=_number(metrics.get("loss", metrics.get("train_loss"))) if job.is_supervised else None,
                 entropy=_number(metrics.get("entropy")),
