@@ -5,8 +5,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from jobs.figures import StepFigures
-from rftstudio.core.charts import SERIES, figure, hline, merge_layout, note, token
-from rftstudio.core.show import show_percent, show_reward
+from rftstudio.core.charts import DASHES, SERIES, figure, hline, merge_layout, note, token, vline
+from rftstudio.core.show import show_percent, show_reward, show_signed
 
 #: More train steps than this are thinned; the extremes of each stretch stay.
 MOST_POINTS = 1000
@@ -50,37 +50,81 @@ def reward_chart(
     *,
     total: int,
     baseline: float | None,
-    checkpoints: Sequence[int] = (),
+    checkpoints: Sequence[tuple[int, str]] = (),
+    alarms: Sequence[tuple[int, str, str]] = (),
     is_ended: bool = False,
     list_url: str = "",
     source: str = "",
 ) -> dict[str, Any]:
-    """Train reward (noisy and smoothed) and validation with its interval, over the baseline."""
+    """Train reward (noisy and smoothed) and validation with its interval, over the baseline.
+
+    `checkpoints`: train step and page of each. `alarms`: train step, name and page; each stands on top with a line.
+    """
     steps = thin(steps)
     x, raw = [step.number for step in steps], [step.mean_reward for step in steps]
-    smooth, links = smoothed(raw), _links(steps, list_url, source)
+    smooth, links = smoothed(raw), _links(steps, list_url, source, kind="train_step")
+    texts = [
+        _with_interval(f"train step {one.number}", one.mean_reward, one.reward_low, one.reward_high) for one in steps
+    ]
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines+markers", "x": x, "y": raw, "name": "train", "showlegend": False,
          "line": {"color": token("c1", 0.4), "width": 1.25}, "marker": {"size": 5, "opacity": 0}, "customdata": links,
-         "hovertemplate": "train step %{x}: %{y:.2f}<extra></extra>"},
+         "text": texts, "hovertemplate": "%{text}<extra></extra>"},
         {"type": "scatter", "mode": "lines", "x": x, "y": smooth, "name": "train, smoothed", "hoverinfo": "skip",
          "line": {"color": token("c1"), "width": 2}},
     ]  # fmt: skip
-    data += _validation([step for step in steps if step.validation_reward is not None], list_url, source)
-    known = [value for value in raw if value is not None]
-    if checkpoints and known:
-        low = min(known + ([baseline] if baseline is not None else []))
-        data.append(
-            {"type": "scatter", "mode": "markers", "x": list(checkpoints), "y": [low - 0.02] * len(checkpoints),
-             "name": "checkpoint", "marker": {"symbol": "triangle-up", "size": 8, "color": token("ink")},
-             "hovertemplate": "checkpoint at train step %{x}<extra></extra>"}
-        )  # fmt: skip
+    checked = [step for step in steps if step.validation_reward is not None]
+    data += _validation(checked, list_url, source)
+    data += _marks("checkpoint", 0.03, "ink", [(n, f"checkpoint at train step {n}", url) for n, url in checkpoints])
+    data += _marks("alarm", 0.97, "warn", [(n, f"{name}, since train step {n}", url) for n, name, url in alarms])
+    last = x[-1] if x else 0
     layout = merge_layout(
-        {"xaxis": {"title": "train step", "range": [0, max(total, x[-1] if x else 1) + 0.5]}, "yaxis": {"title": "mean reward"}},
-        _to_come(x[-1] if x else 0, total) if not is_ended else {},  # first, so that the baseline lies over it
+        {"xaxis": {"title": "train step", "range": [0, max(total, last, 1) + 0.5]}, "yaxis": {"title": "mean reward"},
+         "yaxis2": {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}},
+        _to_come(last, total) if not is_ended else {},  # first, so that the baseline lies over it
         hline(baseline, f"baseline {show_reward(baseline)}") if baseline is not None else {},
+        {"shapes": [vline(n, "", colour="warn")["shapes"][0] for n in sorted({n for n, _, _ in alarms})]},
+        _end_labels(x, smooth, checked, baseline),
     )  # fmt: skip
     return figure(data, layout, label=reward_sentence(steps, baseline))
+
+
+def _marks(name: str, height: float, colour: str, marks: Sequence[tuple[int, str, str]]) -> list[dict[str, Any]]:
+    """Triangles at one height of the picture, whatever the curves do. Each opens its page."""
+    if not marks:
+        return []
+    return [
+        {"type": "scatter", "mode": "markers", "yaxis": "y2", "x": [n for n, _, _ in marks], "y": [height] * len(marks),
+         "name": name, "marker": {"symbol": "triangle-up", "size": 9, "color": token(colour)}, "cliponaxis": False,
+         "text": [text for _, text, _ in marks], "customdata": [url for _, _, url in marks],
+         "hovertemplate": "%{text}<extra></extra>"}
+    ]  # fmt: skip
+
+
+def _with_interval(words: str, value: float | None, low: float | None, high: float | None) -> str:
+    return f"{words}: {show_reward(value)}" + (
+        f" ({show_reward(low)} to {show_reward(high)})" if low is not None else ""
+    )
+
+
+def _end_labels(x, smooth, checked: Sequence[StepFigures], baseline: float | None) -> dict[str, Any]:
+    """What the curves have come to, said where they end; one above the other where they would meet."""
+    notes = []
+    train = smooth[-1] if smooth else None
+    validation = checked[-1].validation_reward if checked else None
+    above = validation is None or train is None or train >= validation
+    if train is not None:
+        notes.append((f"train {show_reward(train)}", x[-1], train, above))
+    if validation is not None:
+        gain = f", {show_signed(validation - baseline)} over baseline" if baseline is not None else ""
+        notes.append((f"validation {show_reward(validation)}{gain}", checked[-1].number, validation, not above))
+    return {
+        "annotations": [
+            note(text, x=at, y=y, bold=True, xanchor="left" if at < x[-1] * 0.4 else "right", xshift=-4,
+                 yanchor="bottom" if up else "top", yshift=10 if up else -10)
+            for text, at, y, up in notes
+        ]
+    }  # fmt: skip
 
 
 def reward_sentence(steps: Sequence[StepFigures], baseline: float | None) -> str:
@@ -110,19 +154,20 @@ def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[
              "fillcolor": token("c2", 0.15), "line": {"width": 0}, "showlegend": False}
         )  # fmt: skip
     texts = [
-        f"validation after train step {step.number}: {show_reward(step.validation_reward)}"
-        + (
-            f" ({show_reward(step.validation_low)} to {show_reward(step.validation_high)})"
-            if step.validation_low is not None
-            else ""
+        _with_interval(
+            f"validation after train step {step.number}",
+            step.validation_reward,
+            step.validation_low,
+            step.validation_high,
         )
         for step in checked
     ]
+    links = _links(checked, list_url, source, kind="validation")
     data.append(
         {"type": "scatter", "mode": "lines+markers", "x": [step.number for step in checked],
          "y": [step.validation_reward for step in checked], "name": "validation, 90 % interval",
          "line": {"color": token("c2"), "width": 1.5}, "marker": {"symbol": "diamond", "size": 9, "color": token("c2")},
-         "text": texts, "hovertemplate": "%{text}<extra></extra>", "customdata": _links(checked, list_url, source)}
+         "text": texts, "hovertemplate": "%{text}<extra></extra>", "customdata": links}
     )  # fmt: skip
     return data
 
@@ -163,7 +208,7 @@ def tools_chart(
             step.tools.get(name, 0.0) if name != OTHERS else sum(v for n, v in step.tools.items() if n not in names)
             for step in steps
         ]
-        links = _links(steps, list_url, source, **({"tool": name} if name != OTHERS else {}))
+        links = _links(steps, list_url, source, kind="train_step", **({"tool": name} if name != OTHERS else {}))
         data.append(
             {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "stackgroup": "tools",
              "line": {"color": token(SERIES[place % 6]), "width": 1}, "fillcolor": token(SERIES[place % 6]),
@@ -183,17 +228,18 @@ def flat_chart(
 ) -> dict[str, Any]:
     """Groups without signal as shares of all groups: all low against all high."""
     steps = [step for step in thin(steps) if step.groups]
-    x, links = [step.number for step in steps], _links(steps, list_url, source)
+    x = [step.number for step in steps]
     parts = (
-        ("all low", "groups_low", token("c2"), token("c2")),
-        ("all alike", "groups_alike", token("ink-3", 0.5), token("ink-3")),
-        ("all high", "groups_high", "rgba(0,0,0,0)", token("c1")),
+        ("all low", "groups_low", token("c2"), token("c2"), {"passed": "0"}),
+        ("all alike", "groups_alike", token("ink-3", 0.5), token("ink-3"), {}),
+        ("all high", "groups_high", "rgba(0,0,0,0)", token("c1"), {"passed": "1"}),
     )
     data = [
         {"type": "bar", "x": x, "y": [getattr(step, name) / step.groups for step in steps], "name": words,
-         "marker": {"color": fill, "line": {"color": edge, "width": 1}}, "customdata": links,
+         "marker": {"color": fill, "line": {"color": edge, "width": 1}},
+         "customdata": _links(steps, list_url, source, kind="train_step", alike="1", **more),
          "hovertemplate": f"{words}: %{{y:.0%}} of groups at train step %{{x}}<extra></extra>"}
-        for words, name, fill, edge in parts
+        for words, name, fill, edge, more in parts
         if any(getattr(step, name) for step in steps)
     ]  # fmt: skip
     layout = merge_layout(
@@ -211,6 +257,31 @@ def flat_chart(
     return figure(data, layout, label=words)
 
 
+def parts_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str = "") -> dict[str, Any]:
+    """The mean of each part of the reward: a line for the train step's rollouts, diamonds for the checks on validation."""
+    steps = thin(steps)
+    names = sorted({name for step in steps for name in step.sub_rewards})[: len(SERIES)]
+    data = []
+    for place, name in enumerate(names):
+        colour = token(SERIES[place])
+        for of, kind, look in (
+            ("sub_rewards", "train_step", {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": DASHES[place]}}),
+            ("validation_parts", "validation", {"mode": "markers", "marker": {"symbol": "diamond", "size": 8, "color": colour}}),
+        ):  # fmt: skip
+            known = [step for step in steps if getattr(step, of).get(name) is not None]
+            what = "train" if of == "sub_rewards" else "validation"
+            if known:
+                data.append(
+                    {"type": "scatter", "x": [step.number for step in known], "y": [getattr(step, of)[name] for step in known],
+                     "name": name, "showlegend": what == "train", "customdata": _links(known, list_url, source, kind=kind),
+                     "hovertemplate": f"{name}, {what}, train step %{{x}}: %{{y:.2f}}<extra></extra>", **look}
+                )  # fmt: skip
+    ends = [(trace["name"], trace["y"][0], trace["y"][-1]) for trace in data if trace["showlegend"]]
+    words = "; ".join(f"{name} went from {show_reward(first)} to {show_reward(last)}" for name, first, last in ends)
+    return figure(data, {"xaxis": {"title": "train step"}, "yaxis": {"title": "mean sub-reward"}, "showlegend": True,
+                         "margin": {"t": 30}}, label=f"{words}.")  # fmt: skip
+
+
 #: Key of StepFigures → heading of a small chart.
 SMALL = {
     "loss": "Loss",
@@ -222,12 +293,15 @@ SMALL = {
 }
 
 
-def small_chart(steps: Sequence[StepFigures], key: str) -> dict[str, Any] | None:
+def small_chart(
+    steps: Sequence[StepFigures], key: str, *, list_url: str = "", source: str = ""
+) -> dict[str, Any] | None:
     """One curve over train steps; None where the backend gives no such number."""
-    known = [(step.number, getattr(step, key)) for step in thin(steps) if getattr(step, key) is not None]
+    drawn = [step for step in thin(steps) if getattr(step, key) is not None]
+    known = [(step.number, getattr(step, key)) for step in drawn]
     if not known:
         return None
-    data = [{"type": "scatter", "mode": "lines", "x": [n for n, _ in known], "y": [v for _, v in known],
+    data = [{"type": "scatter", "mode": "lines", "customdata": _links(drawn, list_url, source, kind="train_step"), "x": [n for n, _ in known], "y": [v for _, v in known],
              "name": SMALL[key], "showlegend": False, "line": {"color": token("c1"), "width": 1.5},
              "hovertemplate": "train step %{x}: %{y:.3g}<extra></extra>"}]  # fmt: skip
     return figure(

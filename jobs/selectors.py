@@ -5,7 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.conf import settings
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from datasets.models import Item, SourceFile, Split
@@ -161,6 +162,16 @@ def queue_place(job: Job) -> QueuePlace:
     return QueuePlace(waiting.count() + 1, ahead, job.queued_at)
 
 
+def free_since(job: Job) -> datetime | None:
+    """Since when nothing is in the way of a queued self-hosted job; None while a job at work or one before it is."""
+    others = Job.objects.filter(backend=job.backend).exclude(pk=job.pk)
+    ahead = Q(status__in=AT_WORK) | Q(status=Status.QUEUED, queued_at__lt=job.queued_at)
+    if others.filter(ahead).count() >= settings.STUDIO_TRAINER_SLOTS:
+        return None
+    last = others.aggregate(end=Max("finished_at"), seen=Max("heartbeat_at"))
+    return max(at for at in (job.queued_at, last["end"], last["seen"]) if at)
+
+
 #: Train steps credited in one go; see services.job_credit.
 CREDIT_TOGETHER = 32
 
@@ -291,18 +302,25 @@ def rollout_counts(job: Job) -> tuple[int, int]:
     return counts.get(RolloutBatch.Kind.TRAIN_STEP, 0), counts.get(RolloutBatch.Kind.VALIDATION, 0)
 
 
+def has_checks(job: Job) -> bool:
+    """Whether there is anything to check it on while it trains."""
+    return Item.objects.filter(version=job.baseline.dataset_version_id, split=Split.VALIDATION).exists()
+
+
+def step_pace(job: Job) -> float | None:
+    """Mean seconds of the latest train steps."""
+    recent = TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
+    known = [value for value in recent if _number(value) is not None]
+    return sum(known) / len(known) if known else None
+
+
 def job_state(job: Job) -> JobState:
     """Computed for each look; no rollout is read, however many there are."""
     now = timezone.now()
     beat = job.heartbeat_at
     silent = beat if job.status in AT_WORK and beat and (now - beat).total_seconds() > SILENT_SECONDS else None
-    left = None
-    if job.status == Status.RUNNING and job.total_steps:
-        recent = list(
-            TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
-        )
-        known = [value for value in recent if _number(value) is not None]
-        left = sum(known) / len(known) * (job.total_steps - job.done_steps) if known else None
+    pace = step_pace(job) if job.status == Status.RUNNING and job.total_steps else None
+    left = pace * (job.total_steps - job.done_steps) if pace is not None else None
     train, validation = rollout_counts(job)
     return JobState(
         silent_since=silent,

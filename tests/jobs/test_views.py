@@ -11,14 +11,16 @@ from django.utils import timezone
 from jobs import selectors
 from jobs.agents.services import agent_version_republish
 from jobs.columns import COLUMNS
+from jobs.costs import step_charge
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
 from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.services import job_launch
 from tests.factories.agents import AgentVersionFactory
 from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
+from tests.factories.usage import PriceFactory
 
 
 def at(name: str, team, *args, query: str = "") -> str:
@@ -162,11 +164,88 @@ def test_job_state_of_a_queued_job_names_its_place(client_of, member, job, ready
     assert "Job 1 is training now" in page
 
 
+def test_job_state_of_a_job_that_nobody_takes_up_says_that_workers_are_down(client_of, member, ready_baseline):
+    job = job_launch(actor=member, baseline=ready_baseline, plan={})
+    client, page = client_of(member), at("job-state", member.team, job.public_id)
+    assert "no worker has taken it up" not in client.get(page).content.decode()
+    early = timezone.now() - timedelta(minutes=3)
+    JobEvent.objects.update(created_at=early)
+    assert "no worker has taken it up" in client.get(page).content.decode()
+    Job.objects.filter(pk=job.pk).update(status="queued", queued_at=early)
+    assert "no worker has taken it up" in client.get(page).content.decode()
+    first = job_launch(actor=member, baseline=ready_baseline, plan={})
+    Job.objects.filter(pk=first.pk).update(status="running")
+    assert "no worker has taken it up" not in client.get(page).content.decode(), "it waits for the other one"
+    Job.objects.filter(pk=first.pk).update(status="succeeded", finished_at=timezone.now())
+    assert "no worker has taken it up" not in client.get(page).content.decode(), "its turn came just now"
+
+
+def test_job_that_failed_before_it_began_keeps_nothing_and_leads_to_the_launch_form(client_of, member, viewer, job):
+    Checkpoint.objects.all().delete()
+    Job.objects.update(
+        status="failed", done_steps=0, queued_at=None, started_at=None,
+        error={"code": "bad_row", "message": "Line 17: the last message is from the assistant.", "param": None},
+    )  # fmt: skip
+    state = at("job-state", member.team, job.public_id)
+    page = client_of(member).get(state).content.decode()
+    for words in (
+        "Line 17",
+        "Stopped while checking files",
+        "nothing to keep",
+        f"clone={job.public_id}",
+        "nothing yet",
+    ):
+        assert words in page, words
+    assert "Files checked" not in page
+    assert f"clone={job.public_id}" not in client_of(viewer).get(state).content.decode()
+
+
+def test_job_cancelled_without_a_checkpoint_offers_none_to_evaluate(client_of, member, job):
+    Checkpoint.objects.all().delete()
+    Job.objects.update(status="cancelled", best_checkpoint=None)
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "No checkpoint is kept; launch it again" in page
+    assert "Evaluate" not in page
+
+
+def test_job_paused_says_what_resuming_holds_and_where_the_reason_is(client_of, member, job):
+    PriceFactory(usd="0.02")
+    for step in range(1, 7):
+        step_charge(job, step=step, attempt=1, seconds=5, at=timezone.now())
+    client, state = client_of(member), at("job-state", member.team, job.public_id)
+    page = client.get(state).content.decode()
+    assert "$0.60" in page
+    assert "near $1.00 at the end" in page, "six of ten train steps cost $0.60"
+    Job.objects.update(status="paused", status_note="Paused at $0.60: the plan stops at $0.50.")
+    page = client.get(state).content.decode()
+    assert "Resume and hold $0.50" in page, "four more at $0.10, and a quarter more than that"
+    assert f"/ledger/?for={job.public_id}" in page
+    Job.objects.update(status_note="Paused by rule on an alarm: Train runs away from validation.")
+    assert 'href="#alarms"' in client.get(state).content.decode()
+
+
+def test_job_running_says_when_validation_is_checked_next(client_of, member, job):
+    Job.objects.update(plan=job.plan | {"eval_interval": 4})
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "after train step 8, in about 4 s" in page, "two more train steps of 2 s"
+
+
+def test_job_estimate_stands_beside_the_truth(client_of, member, job):
+    estimate = {"low": 30.0, "high": 90.0, "seconds": 60.0, "usd": 0.60, "usd_high": 0.90}
+    JobEvent.objects.filter(data__has_key="estimate").update(data={"estimate": estimate})
+    PriceFactory(usd="0.02")
+    step_charge(job, step=1, attempt=1, seconds=50, at=timezone.now())
+    Job.objects.update(status="succeeded", finished_at=timezone.now(), result={"seconds": 50, "rollouts": 60})
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "30 s to 1 min 30 s; it held" in page
+    assert "$0.60, at most $0.90; it did not hold" in page, "50 s at $0.02 are $1.00"
+
+
 def test_job_state_of_a_silent_job_says_since_when(client_of, member, job):
     Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=6))
-    assert (
-        "No sign of life since" in client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
-    )
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "No sign of life since" in page
+    assert "pill--warn" in page
 
 
 def test_job_detail_before_the_first_step_says_what_will_appear(client_of, member, ready_baseline):
