@@ -1,4 +1,4 @@
-"""Figures of a job: train steps in, Plotly out. No queries."""
+"""Figures of a job: train steps in, Plotly out. No queries. Only the reward's curve thins; hand the others thinned steps."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -14,17 +14,18 @@ SMOOTH = 5
 
 
 def thin(steps: Sequence[StepFigures], most: int = MOST_POINTS) -> list[StepFigures]:
-    """At most about `most` steps: of each stretch the lowest and highest reward, every check, the first and last."""
+    """At most about `most` steps: of each stretch the lowest, the highest and the best checked one, and the first and last."""
     if len(steps) <= most:
         return list(steps)
-    size = -(-2 * len(steps) // most)
-    kept: dict[int, StepFigures] = {steps[0].number: steps[0], steps[-1].number: steps[-1]}
+    size = -(-3 * len(steps) // most)
+    kept = {steps[0].number: steps[0], steps[-1].number: steps[-1]}
     for start in range(0, len(steps), size):
-        stretch = [step for step in steps[start : start + size] if step.mean_reward is not None]
-        for step in (
-            (min(stretch, key=lambda s: s.mean_reward), max(stretch, key=lambda s: s.mean_reward)) if stretch else ()
-        ):
-            kept[step.number] = step
+        stretch = steps[start : start + size]
+        for of, choices in (("mean_reward", (min, max)), ("validation_reward", (max,))):
+            known = [step for step in stretch if getattr(step, of) is not None]
+            for choose in choices if known else ():
+                step = choose(known, key=lambda one, of=of: getattr(one, of))
+                kept[step.number] = step
     return [kept[number] for number in sorted(kept)]
 
 
@@ -39,10 +40,11 @@ def smoothed(values: Sequence[float | None], width: int = SMOOTH) -> list[float 
     return result
 
 
-def _links(steps: Sequence[StepFigures], list_url: str, source: str, **more: str) -> list[str]:
+def _opens(list_url: str, source: str, **more: str) -> dict[str, Any]:
+    """Where a click on a point leads: the list of its train step's rollouts. Said once a trace; the point adds its x."""
     if not list_url:
-        return [""] * len(steps)
-    return [f"{list_url}?{urlencode({'source': source, 'train_step': step.number, **more})}" for step in steps]
+        return {}
+    return {"meta": {"open": f"{list_url}?{urlencode({'source': source, **more})}&train_step="}}
 
 
 def reward_chart(
@@ -60,15 +62,20 @@ def reward_chart(
 
     `checkpoints`: train step and page of each. `alarms`: train step, name and page; each stands on top with a line.
     """
+    label = reward_sentence(steps, baseline)
+    # Smoothed before it is thinned: what thinning leaves are extremes.
+    smoothed_at = dict(
+        zip([step.number for step in steps], smoothed([step.mean_reward for step in steps]), strict=True)
+    )
     steps = thin(steps)
     x, raw = [step.number for step in steps], [step.mean_reward for step in steps]
-    smooth, links = smoothed(raw), _links(steps, list_url, source, kind="train_step")
+    smooth = [smoothed_at[number] for number in x]
     texts = [
         _with_interval(f"train step {one.number}", one.mean_reward, one.reward_low, one.reward_high) for one in steps
     ]
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines+markers", "x": x, "y": raw, "name": "train", "showlegend": False,
-         "line": {"color": token("c1", 0.4), "width": 1.25}, "marker": {"size": 5, "opacity": 0}, "customdata": links,
+         "line": {"color": token("c1", 0.4), "width": 1.25}, "marker": {"size": 5, "opacity": 0}, **_opens(list_url, source, kind="train_step"),
          "text": texts, "hovertemplate": "%{text}<extra></extra>"},
         {"type": "scatter", "mode": "lines", "x": x, "y": smooth, "name": "train, smoothed", "hoverinfo": "skip",
          "line": {"color": token("c1"), "width": 2}},
@@ -84,9 +91,9 @@ def reward_chart(
         _to_come(last, total) if not is_ended else {},  # first, so that the baseline lies over it
         hline(baseline, f"baseline {show_reward(baseline)}") if baseline is not None else {},
         {"shapes": [vline(n, "", colour="warn")["shapes"][0] for n in sorted({n for n, _, _ in alarms})]},
-        _end_labels(x, smooth, checked, baseline),
+        _end_labels(x, smooth, checked, baseline, total),
     )  # fmt: skip
-    return figure(data, layout, label=reward_sentence(steps, baseline))
+    return figure(data, layout, label=label)
 
 
 def _marks(name: str, height: float, colour: str, marks: Sequence[tuple[int, str, str]]) -> list[dict[str, Any]]:
@@ -107,24 +114,40 @@ def _with_interval(words: str, value: float | None, low: float | None, high: flo
     )
 
 
-def _end_labels(x, smooth, checked: Sequence[StepFigures], baseline: float | None) -> dict[str, Any]:
-    """What the curves have come to, said where they end; one above the other where they would meet."""
-    notes = []
-    train = smooth[-1] if smooth else None
-    validation = checked[-1].validation_reward if checked else None
-    above = validation is None or train is None or train >= validation
-    if train is not None:
-        notes.append((f"train {show_reward(train)}", x[-1], train, above))
-    if validation is not None:
-        gain = f", {show_signed(validation - baseline)} over baseline" if baseline is not None else ""
-        notes.append((f"validation {show_reward(validation)}{gain}", checked[-1].number, validation, not above))
+def _end_labels(
+    x: Sequence[int], smooth: Sequence[float | None], checked: Sequence[StepFigures], baseline: float | None, total: int
+) -> dict[str, Any]:
+    """What the curves have come to, said right of where they end; moved apart where they end close together."""
+    ends = []
+    if smooth and smooth[-1] is not None:
+        ends.append((f"train {show_reward(smooth[-1])}", smooth[-1]))
+    if checked:
+        value = checked[-1].validation_reward
+        gain = f" ({show_signed(value - baseline)})" if baseline is not None else ""
+        ends.append((f"validation {show_reward(value)}{gain}", value))
+    ends.sort(key=lambda end: -end[1])
+    known = [value for value in smooth if value is not None]
+    is_close = len(ends) == 2 and ends[0][1] - ends[1][1] < 0.15 * _span(known)
+    shifts = (9, -9) if is_close else tuple(_off(value, baseline, known) for _, value in ends)
+    has_room = x and x[-1] < 0.75 * total
     return {
         "annotations": [
-            note(text, x=at, y=y, bold=True, xanchor="left" if at < x[-1] * 0.4 else "right", xshift=-4,
-                 yanchor="bottom" if up else "top", yshift=10 if up else -10)
-            for text, at, y, up in notes
-        ]
+            note(text, x=x[-1], y=y, bold=True, xanchor="left", xshift=6, yshift=shift)
+            for (text, y), shift in zip(ends, shifts, strict=False)
+        ],
+        "margin": {"r": 16 if has_room else 128},
     }  # fmt: skip
+
+
+def _span(values: Sequence[float]) -> float:
+    return max(max(values) - min(values), 0.1) if values else 0.1
+
+
+def _off(value: float, baseline: float | None, known: Sequence[float]) -> int:
+    """Pixels that keep words beside a value off the baseline's line."""
+    if baseline is None or abs(value - baseline) > 0.1 * _span(known):
+        return 0
+    return 9 if value >= baseline else -9
 
 
 def reward_sentence(steps: Sequence[StepFigures], baseline: float | None) -> str:
@@ -162,12 +185,11 @@ def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[
         )
         for step in checked
     ]
-    links = _links(checked, list_url, source, kind="validation")
     data.append(
         {"type": "scatter", "mode": "lines+markers", "x": [step.number for step in checked],
          "y": [step.validation_reward for step in checked], "name": "validation, 90 % interval",
          "line": {"color": token("c2"), "width": 1.5}, "marker": {"symbol": "diamond", "size": 9, "color": token("c2")},
-         "text": texts, "hovertemplate": "%{text}<extra></extra>", "customdata": links}
+         "text": texts, "hovertemplate": "%{text}<extra></extra>", **_opens(list_url, source, kind="validation")}
     )  # fmt: skip
     return data
 
@@ -200,7 +222,6 @@ def tools_chart(
     steps: Sequence[StepFigures], *, known: Collection[str] = (), list_url: str = "", source: str = ""
 ) -> dict[str, Any]:
     """Calls per rollout by tool, stacked. `known`: the names that the agent's tools have."""
-    steps = thin(steps)
     names, x = tool_names(steps, known), [step.number for step in steps]
     data = []
     for place, name in enumerate(names):
@@ -208,11 +229,11 @@ def tools_chart(
             step.tools.get(name, 0.0) if name != OTHERS else sum(v for n, v in step.tools.items() if n not in names)
             for step in steps
         ]
-        links = _links(steps, list_url, source, kind="train_step", **({"tool": name} if name != OTHERS else {}))
+        opens = _opens(list_url, source, kind="train_step", **({"tool": name} if name != OTHERS else {}))
         data.append(
             {"type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "stackgroup": "tools",
              "line": {"color": token(SERIES[place % 6]), "width": 1}, "fillcolor": token(SERIES[place % 6]),
-             "customdata": links, "hovertemplate": f"{name}: %{{y:.2f}} a rollout at train step %{{x}}<extra></extra>"}
+             **opens, "hovertemplate": f"{name}: %{{y:.2f}} a rollout at train step %{{x}}<extra></extra>"}
         )  # fmt: skip
     sums = [sum(step.tools.values()) for step in steps]
     words = f"Tool calls per rollout went from {sums[0]:.1f} to {sums[-1]:.1f}." if sums else "No tool was called yet."
@@ -227,7 +248,7 @@ def flat_chart(
     steps: Sequence[StepFigures], *, limit: float | None, list_url: str = "", source: str = ""
 ) -> dict[str, Any]:
     """Groups without signal as shares of all groups: all low against all high."""
-    steps = [step for step in thin(steps) if step.groups]
+    steps = [step for step in steps if step.groups]
     x = [step.number for step in steps]
     parts = (
         ("all low", "groups_low", token("c2"), token("c2"), {"passed": "0"}),
@@ -237,7 +258,7 @@ def flat_chart(
     data = [
         {"type": "bar", "x": x, "y": [getattr(step, name) / step.groups for step in steps], "name": words,
          "marker": {"color": fill, "line": {"color": edge, "width": 1}},
-         "customdata": _links(steps, list_url, source, kind="train_step", alike="1", **more),
+         **_opens(list_url, source, kind="train_step", alike="1", **more),
          "hovertemplate": f"{words}: %{{y:.0%}} of groups at train step %{{x}}<extra></extra>"}
         for words, name, fill, edge, more in parts
         if any(getattr(step, name) for step in steps)
@@ -259,7 +280,6 @@ def flat_chart(
 
 def parts_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str = "") -> dict[str, Any]:
     """The mean of each part of the reward: a line for the train step's rollouts, diamonds for the checks on validation."""
-    steps = thin(steps)
     names = sorted({name for step in steps for name in step.sub_rewards})[: len(SERIES)]
     data = []
     for place, name in enumerate(names):
@@ -273,7 +293,7 @@ def parts_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str
             if known:
                 data.append(
                     {"type": "scatter", "x": [step.number for step in known], "y": [getattr(step, of)[name] for step in known],
-                     "name": name, "showlegend": what == "train", "customdata": _links(known, list_url, source, kind=kind),
+                     "name": name, "showlegend": what == "train", **_opens(list_url, source, kind=kind),
                      "hovertemplate": f"{name}, {what}, train step %{{x}}: %{{y:.2f}}<extra></extra>", **look}
                 )  # fmt: skip
     ends = [(trace["name"], trace["y"][0], trace["y"][-1]) for trace in data if trace["showlegend"]]
@@ -297,11 +317,11 @@ def small_chart(
     steps: Sequence[StepFigures], key: str, *, list_url: str = "", source: str = ""
 ) -> dict[str, Any] | None:
     """One curve over train steps; None where the backend gives no such number."""
-    drawn = [step for step in thin(steps) if getattr(step, key) is not None]
+    drawn = [step for step in steps if getattr(step, key) is not None]
     known = [(step.number, getattr(step, key)) for step in drawn]
     if not known:
         return None
-    data = [{"type": "scatter", "mode": "lines", "customdata": _links(drawn, list_url, source, kind="train_step"), "x": [n for n, _ in known], "y": [v for _, v in known],
+    data = [{"type": "scatter", "mode": "lines", **_opens(list_url, source, kind="train_step"), "x": [n for n, _ in known], "y": [v for _, v in known],
              "name": SMALL[key], "showlegend": False, "line": {"color": token("c1"), "width": 1.5},
              "hovertemplate": "train step %{x}: %{y:.3g}<extra></extra>"}]  # fmt: skip
     return figure(
@@ -315,7 +335,7 @@ def steps_table(steps: Sequence[StepFigures]) -> dict[str, Any]:
         "rows": [
             [step.number, show_reward(step.mean_reward), show_reward(step.validation_reward),
              show_percent(step.ungraded_share), show_percent(step.flat_share)]
-            for step in thin(steps)
+            for step in steps
         ],
     }  # fmt: skip
 
@@ -331,7 +351,7 @@ def overlay_chart(
     dashes = ("solid", "dash", "dot", "longdash", "dashdot", "longdashdot")
     data, notes = [], []
     for place, (name, steps, _) in enumerate(runs[:6]):
-        values = [(step.number, getattr(step, of)) for step in thin(steps) if getattr(step, of) is not None]
+        values = [(step.number, getattr(step, of)) for step in steps if getattr(step, of) is not None]
         if not values:
             continue
         x = [number for number, _ in values]

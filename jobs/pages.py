@@ -292,11 +292,11 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
     baseline = (job.baseline.metrics or {}).get("mean_reward")
     list_url, source = address("rollouts:rollout-list", job.team.slug), job.public_id
     checkpoints = list(selectors.checkpoint_list(job))
-    alarms = _alarm_lines(job, steps, list_url)
+    alarms, drawn = _alarm_lines(job, steps, list_url), charts.thin(steps)
     small = [
         {"id": f"chart-{key}", "title": charts.SMALL[key], "figure": made}
         for key in charts.SMALL
-        if (made := charts.small_chart(steps, key, list_url=list_url, source=source))
+        if (made := charts.small_chart(drawn, key, list_url=list_url, source=source))
     ]
     latest = next((step for step in reversed(steps) if step.sub_rewards), None)
     events = list(selectors.event_list(job).exclude(type="metrics")[: EVENTS_SHOWN + 1])
@@ -311,13 +311,13 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
             checkpoints=[(one.step_number, address("jobs:checkpoint-try", job.team.slug, one.public_id)) for one in checkpoints],
             alarms=[(one["step"], one["name"], one["url"]) for one in alarms if one["level"] != "ok" and one["step"]],
         ),
-        "steps_table": charts.steps_table(steps),
+        "steps_table": charts.steps_table(drawn),
         "tools_chart": charts.tools_chart(
-            steps, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
+            drawn, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
         ) if any(step.tools for step in steps) else None,
-        "flat_chart": charts.flat_chart(steps, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
+        "flat_chart": charts.flat_chart(drawn, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
         if any(step.groups for step in steps) else None,
-        "parts_chart": charts.parts_chart(steps, list_url=list_url, source=source)
+        "parts_chart": charts.parts_chart(drawn, list_url=list_url, source=source)
         if any(len(step.sub_rewards) > 1 for step in steps) else None,
         "small_charts": small,
         "alarms": alarms,
@@ -401,7 +401,7 @@ def plan_lines(plan: dict[str, Any]) -> list[tuple[str, str]]:
 def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]:
     """Curves over each other, and only the settings in which the jobs differ."""
     runs = [
-        (f"job {job.number}", selectors.step_figures(job), (job.baseline.metrics or {}).get("mean_reward"))
+        (f"job {job.number}", charts.thin(selectors.step_figures(job)), (job.baseline.metrics or {}).get("mean_reward"))
         for job in jobs
     ]
     names = [f"Job {job.number}" for job in jobs]

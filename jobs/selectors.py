@@ -200,19 +200,20 @@ def _number(value: Any) -> float | None:
 
 def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]:
     """Every train step in order, counted from our own rows where there are rows."""
-    rows = list(TrainStep.objects.filter(job=job).order_by("number"))
+    columns = ("number", "metrics", "mean_reward", "validation_reward", "validation_rollouts")
+    rows = list(TrainStep.objects.filter(job=job).order_by("number").values(*columns))
     missing = [
-        row.number
+        row["number"]
         for row in rows
-        if with_intervals and row.validation_rollouts != 0 and "studio_validation" not in row.metrics
-        and row.validation_reward is not None
+        if with_intervals and row["validation_rollouts"] != 0 and "studio_validation" not in row["metrics"]
+        and row["validation_reward"] is not None
     ]  # fmt: skip
     bounds = validation_intervals(job, missing) if missing else {}
     figures = []
     for step in rows:
-        metrics, own = step.metrics, step.metrics.get("studio") or {}
+        metrics, own = step["metrics"], step["metrics"].get("studio") or {}
         check = metrics.get("studio_validation") or {}
-        low, high = check.get("interval") or bounds.get(step.number, (None, None))
+        low, high = check.get("interval") or bounds.get(step["number"], (None, None))
         reward_low, reward_high = own.get("interval") or (None, None)
         tools = {
             name: float(n)
@@ -221,11 +222,11 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
         }
         figures.append(
             StepFigures(
-                number=step.number,
-                mean_reward=step.mean_reward if step.mean_reward is not None else own.get("mean_reward"),
+                number=step["number"],
+                mean_reward=step["mean_reward"] if step["mean_reward"] is not None else own.get("mean_reward"),
                 reward_low=reward_low,
                 reward_high=reward_high,
-                validation_reward=step.validation_reward,
+                validation_reward=step["validation_reward"],
                 validation_low=low,
                 validation_high=high,
                 groups=own.get("groups", 0),
