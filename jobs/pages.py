@@ -15,7 +15,8 @@ from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.home_running import recent_rewards
+from jobs.models import Checkpoint, Job
 from jobs.rollouts.selectors import query_count
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status
 from jobs.words import next_of, queue_words, untouched_words, words_of
@@ -40,16 +41,13 @@ def is_live(job: Job) -> bool:
 
 
 def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """Rows of the runs table; one query for all sparks."""
-    curves: dict[int, list[float | None]] = {job.pk: [] for job in jobs}
-    steps = TrainStep.objects.filter(job__in=jobs).order_by("number").values_list("job_id", "mean_reward")
-    for job_id, reward in steps:
-        curves[job_id].append(reward)
+    """Rows of the runs table; one query for all sparks, which draw the latest train steps."""
+    curves = recent_rewards(jobs)
     lines = []
     for job in jobs:
         baseline = (job.baseline.metrics or {}).get("mean_reward")
         best = job.best_checkpoint.validation_reward if job.best_checkpoint else None
-        known = [value for value in curves[job.pk] if value is not None]
+        known = [value for value in curves.get(job.pk, []) if value is not None]
         lines.append(
             {
                 "job": job,
@@ -58,7 +56,7 @@ def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
                 "best": best,
                 "gain": best - baseline if best is not None and baseline is not None else None,
                 "last": known[-1] if known else None,
-                "spark": known[-60:] if len(known) > 1 else [],
+                "spark": known if len(known) > 1 else [],
                 "base": job.base_model.name,
             }
         )
@@ -299,7 +297,7 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         if (made := charts.small_chart(drawn, key, list_url=list_url, source=source))
     ]
     latest = next((step for step in reversed(steps) if step.sub_rewards), None)
-    events = list(selectors.event_list(job).exclude(type="metrics")[: EVENTS_SHOWN + 1])
+    events = list(selectors.event_list(job).exclude(type="metrics").defer("data")[:EVENTS_SHOWN])
     return {
         "job": job,
         "team": actor.team,
@@ -327,8 +325,7 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],
         "gives_weights": backend_get(job.backend).capabilities.gives_weights,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and can(actor, Permission.JOB_LAUNCH),
-        "events": events[:EVENTS_SHOWN],
-        "more_events": len(events) > EVENTS_SHOWN,
+        "events": events,
     }  # fmt: skip
 
 

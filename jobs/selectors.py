@@ -62,9 +62,13 @@ def result_files(job: Job) -> QuerySet[SourceFile]:
     return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
 
 
-def event_list(job: Job) -> QuerySet[JobEvent]:
-    """Newest first, as on the wire."""
-    return JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
+def event_list(job: Job, *, before: str = "") -> QuerySet[JobEvent]:
+    """Newest first, as on the wire; only those older than the event of that id."""
+    rows = JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
+    place = rows.filter(public_id=before).first() if before else None
+    if place is None:
+        return rows
+    return rows.filter(Q(created_at__lt=place.created_at) | Q(created_at=place.created_at, id__lt=place.id))
 
 
 def plan_ground(baseline: Evaluation, choice: dict[str, Any] | None = None) -> Ground:

@@ -1,5 +1,6 @@
 """Job pages: what people see and may do."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -19,6 +20,7 @@ from jobs.events import event_note
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.services import job_launch
 from tests.factories.agents import AgentVersionFactory
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
 from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
 from tests.factories.usage import PriceFactory
 
@@ -451,6 +453,64 @@ def test_job_events_tell_the_whole_story_by_level(client_of, member, job):
     page = client.get(at("job-events", member.team, job.public_id, query="?level=warn")).content.decode()
     assert "The card is hot" in page
     assert "Launched by" not in page
+
+
+def test_job_events_of_a_live_job_come_once_each_however_many_are_added_between_the_pages(client_of, member, job):
+    same = timezone.now()
+    JobEvent.objects.bulk_create(
+        JobEvent(job=job, sequence=n, message=f"event {n}.", created_at=same) for n in range(1, 151)
+    )
+    client, seen, query = client_of(member), [], ""
+    while query is not None:
+        page = client.get(at("job-events", member.team, job.public_id, query=query)).content.decode()
+        seen += re.findall(r"event (\d+)\.", page)
+        more = re.search(r'href="(\?before=[^"]+)"', page)
+        query = more and more[1]
+        event_note(job, "It goes on.")
+    assert [int(n) for n in seen] == list(range(150, 0, -1))
+
+
+def test_job_pages_of_a_long_job_ask_as_many_queries_as_of_a_short_one(client_of, member, job):
+    client, counts = client_of(member), {}
+    pages_ = [at(name, member.team, job.public_id) for name in ("job-detail", "job-state", "job-charts", "job-events")]
+    like, now = TrainStep.objects.filter(job=job).last(), timezone.now()
+
+    def look() -> None:
+        for page in pages_:
+            with CaptureQueriesContext(connection) as found:
+                assert client.get(page).status_code == 200
+            counts.setdefault(page, []).append(len(found))
+
+    look()
+    TrainStep.objects.bulk_create(
+        TrainStep(job=job, number=n, mean_reward=0.5, metrics=like.metrics, rollouts=24, validation_rollouts=0)
+        for n in range(7, 501)
+    )
+    JobEvent.objects.bulk_create(
+        JobEvent(job=job, sequence=n, type="metrics", message="Step", created_at=now) for n in range(1, 1001)
+    )
+    Job.objects.update(done_steps=500, total_steps=600)
+    look()
+    assert all(short == long for short, long in counts.values()), counts
+    assert len(client.get(pages_[0]).content) < 250_000
+
+
+def test_alarm_leads_to_the_rollouts_that_show_it_and_to_no_others(client_of, member, job):
+    shares = {"groups": 2, "groups_low": 0, "groups_high": 0, "tools": {}, "ungraded_share": 0.5, "mean_reward": 1.0}
+    batch = RolloutBatchFactory(team=member.team, source=job.public_id, kind="train_step", train_step=6)
+    good, lost = (
+        RolloutFactory(batch=batch, group_key=key, reward=reward) for key, reward in (("a", 1.0), ("b", None))
+    )
+    TrainStep.objects.update(metrics={"studio": shares})
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    link = re.search(r'href="([^"]+)">Read the ungraded ones: 1 rollout<', page)[1].replace("&amp;", "&")
+    listed = client_of(member).get(link + "&by=rollout").content.decode()
+    assert lost.public_id in listed
+    assert good.public_id not in listed
+    lost.delete()
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    assert "Rollouts stay ungraded" in page
+    assert "Read the ungraded ones" not in page, "there is none to read"
 
 
 def test_checkpoint_evaluate_measures_it_as_its_baseline_was(client_of, member, job, settings, tmp_path):
