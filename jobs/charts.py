@@ -89,7 +89,7 @@ def reward_chart(
         {"xaxis": {"title": "train step", "range": [0, max(total, last, 1) + 0.5]}, "yaxis": {"title": "mean reward"},
          "yaxis2": {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}},
         _to_come(last, total) if not is_ended else {},  # first, so that the baseline lies over it
-        hline(baseline, f"baseline {show_reward(baseline)}") if baseline is not None else {},
+        _baseline(baseline, smooth, checked),
         {"shapes": [vline(n, "", colour="warn")["shapes"][0] for n in sorted({n for n, _, _ in alarms})]},
         _end_labels(x, smooth, checked, baseline, total),
     )  # fmt: skip
@@ -137,6 +137,17 @@ def _end_labels(
         ],
         "margin": {"r": 16 if has_room else 128},
     }  # fmt: skip
+
+
+def _baseline(baseline: float | None, smooth: Sequence[float | None], checked: Sequence[StepFigures]) -> dict[str, Any]:
+    """The dashed line, its words on the side where no curve's words are."""
+    if baseline is None:
+        return {}
+    line = hline(baseline, f"baseline {show_reward(baseline)}")
+    latest = checked[-1].validation_reward if checked else smooth[-1] if smooth else None
+    if latest is not None and latest >= baseline:
+        line["annotations"][0]["yanchor"] = "top"
+    return line
 
 
 def _span(values: Sequence[float]) -> float:
