@@ -3,9 +3,11 @@
 The judging is plain arithmetic over train steps; `stop_reason` says when a job's own rules pause it.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
+from urllib.parse import urlencode
 
 from jobs.evaluations.facts import percent
 from jobs.figures import StepFigures
@@ -17,6 +19,8 @@ RUNAWAY = 3.0
 MOST_UNGRADED = 0.05
 MOST_FLAT = 0.60
 RISE, STAY = 0.10, 0.02
+#: One part decides the reward when it alone explains so much of how rewards differ.
+DECIDES = 0.95
 #: Train steps at each end that are compared; one step alone is noise.
 WINDOW = 5
 
@@ -29,7 +33,7 @@ class Alarm:
     level: str
     name: str
     text: str
-    step: int | None = None
+    step: int | None = None  # since when; of a check, when it was made
     link: str = ""
     query: str = ""
     source: str = ""  # whose rollouts: the job's own where empty
@@ -60,9 +64,16 @@ def _signed(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def _steps_query(steps: Steps) -> str:
+def _tried(steps: Steps, **narrower: str) -> str:
+    """Query for the training rollouts of the last window, and of those the ones that show what was seen."""
     last = steps[-WINDOW:]
-    return f"train_step={last[0].number}-{last[-1].number}"
+    query = {"kind": "train_step", "train_step": f"{last[0].number}-{last[-1].number}", **narrower}
+    return urlencode(query, safe=":")
+
+
+def _down(value: float) -> str:
+    """Rounded down, so that whatever has this mean has a member above it."""
+    return f"{math.floor(value * 100) / 100:g}"
 
 
 def gap_alarm(steps: Steps) -> Alarm | None:
@@ -83,8 +94,8 @@ def gap_alarm(steps: Steps) -> Alarm | None:
     return Alarm(
         "gap", WARN, "Train runs away from validation",
         f"At train step {last.number} train is {fmean(near):.2f} and validation {last.validation_reward:.2f}: "
-        f"a gap of {gap:.2f}, more than {MOST_GAP:.2f}.{fell}",
-        best.number, "Read its rollouts", _steps_query(steps),
+        f"a gap of {gap:.{2 if gap >= MOST_GAP + 0.005 else 3}f}, more than {MOST_GAP:.2f}.{fell}",
+        last.number, "Read what validation tried", f"kind=validation&train_step={last.number}",
     )  # fmt: skip
 
 
@@ -99,7 +110,7 @@ def tools_alarm(steps: Steps) -> Alarm | None:
         "tools", WARN, "Tools are no longer used",
         f"Calls per rollout fell from {ends[0]:.1f} to {ends[1]:.1f}. Either the answers can be guessed, or calls are "
         "punished too much.",
-        steps[-1].number, "Read the latest rollouts", _steps_query(steps),
+        steps[-1].number, "Read those with few calls", _tried(steps, calls=f"0-{math.floor(COLLAPSE * ends[0])}"),
     )  # fmt: skip
 
 
@@ -114,12 +125,14 @@ def length_alarm(steps: Steps) -> Alarm | None:
             "Lengths run away",
             f"Tokens per rollout rose from {ends[0]:.0f} to {ends[1]:.0f}, {RUNAWAY:.0f} times or more.",
         )
+        link, tokens = "Read the long ones", f"{math.floor(RUNAWAY * ends[0])}-"
     elif rewards and ends[1] <= COLLAPSE * ends[0] and rewards[1] >= rewards[0] + RISE:
         name = "Answers shrink while the reward rises"
         text = f"Tokens per rollout fell from {ends[0]:.0f} to {ends[1]:.0f}, and the reward rose to {rewards[1]:.2f}. An empty answer may pass the grader."
+        link, tokens = "Read the short ones", f"0-{math.ceil(COLLAPSE * ends[0])}"
     else:
         return None
-    return Alarm("length", WARN, name, text, steps[-1].number, "Read the latest rollouts", _steps_query(steps))
+    return Alarm("length", WARN, name, text, steps[-1].number, link, _tried(steps, tokens=tokens))
 
 
 def ungraded_alarm(steps: Steps) -> Alarm | None:
@@ -131,7 +144,7 @@ def ungraded_alarm(steps: Steps) -> Alarm | None:
         "ungraded", WARN, "Rollouts stay ungraded",
         f"{percent(fmean(shares))} of the latest rollouts have no reward; more than {percent(MOST_UNGRADED)} spoils the comparison "
         "inside groups.",
-        steps[-1].number, "Read the ungraded ones", _steps_query(steps) + "&error=1",
+        steps[-1].number, "Read the ungraded ones", _tried(steps, graded="0"),
     )  # fmt: skip
 
 
@@ -145,11 +158,11 @@ def signal_alarm(steps: Steps) -> Alarm | None:
     return Alarm(
         "signal", WARN, "Most groups are all alike",
         f"{percent(fmean(shares))} of the latest groups have equal rewards, and {why}: these rollouts teach nothing.",
-        steps[-1].number, "Read them", _steps_query(steps),
+        steps[-1].number, "Read them", _tried(steps, alike="1"),
     )  # fmt: skip
 
 
-def dominance_alarm(steps: Steps) -> Alarm | None:
+def gaming_alarm(steps: Steps) -> Alarm | None:
     """One part of the reward climbs while the others stay: the usual sign of gaming."""
     names = {name for step in steps for name, value in step.sub_rewards.items() if value is not None}
     ends = {}
@@ -168,9 +181,32 @@ def dominance_alarm(steps: Steps) -> Alarm | None:
     first, last = ends[leader]
     stayed = ", ".join(f"{name} at {ends[name][1]:.2f}" for name in others if name not in full)
     return Alarm(
-        "dominance", WARN, "The reward may be gamed",
+        "gaming", WARN, "The reward may be gamed",
         f"{leader} rose from {first:.2f} to {last:.2f} while the other parts did not rise ({stayed}).",
-        steps[-1].number, "Read the latest rollouts", _steps_query(steps),
+        steps[-1].number, f"Read where {leader} is high", _tried(steps, sub_reward=f"{leader}:{_down(last)}-"),
+    )  # fmt: skip
+
+
+def dominance_alarm(steps: Steps) -> Alarm | None:
+    """The reward has come to follow one part alone, so the others no longer teach anything."""
+    names = {name for step in steps for name in step.decides}
+    shares = {name: _ends([step.decides[name] for step in steps if name in step.decides]) for name in names}
+    ends = {name: found for name, found in shares.items() if found}
+    if len(ends) < 2:
+        return None
+    leader = max(ends, key=lambda name: (ends[name][1], name))
+    first, last = ends[leader]
+    latest = steps[-1].sub_rewards
+    others = [name for name in sorted(ends) if name != leader and (latest.get(name) or 0.0) < 0.98]
+    if last < DECIDES or first > last - RISE or not others or any(ends[name][1] > 1 - DECIDES for name in others):
+        return None
+    high = latest.get(leader)
+    more = {"sub_reward": f"{leader}:{_down(high)}-"} if high is not None else {}
+    return Alarm(
+        "dominance", WARN, "One part decides the reward",
+        f"{leader} explains {percent(last)} of how the latest rewards differ, up from {percent(first)}; "
+        f"{', '.join(others)} no longer count.",
+        steps[-1].number, f"Read where {leader} is high", _tried(steps[-1:], **more),
     )  # fmt: skip
 
 
@@ -191,25 +227,38 @@ def opinion_alarm(steps: Steps, opinions: Sequence[Opinion]) -> Alarm | None:
 
 
 CHECKS: tuple[Callable[[Steps], Alarm | None], ...] = (
-    dominance_alarm,
+    gaming_alarm,
     gap_alarm,
     tools_alarm,
     length_alarm,
     ungraded_alarm,
     signal_alarm,
+    dominance_alarm,
 )
 
 
 def alarms_of(steps: Steps, opinions: Sequence[Opinion] = ()) -> list[Alarm]:
     """Every judgement that can be made, warnings first."""
-    found = [alarm for check in CHECKS if steps and (alarm := check(steps))]
+    found = [_dated(alarm, check, steps) for check in CHECKS if steps and (alarm := check(steps))]
     if alarm := opinion_alarm(steps, opinions):
         found.append(alarm)
     return sorted(found, key=lambda alarm: alarm.level == OK)
 
 
+def _dated(alarm: Alarm, check: Callable[[Steps], Alarm | None], steps: Steps) -> Alarm:
+    """A warning with the train step from which on it stands, found by halving: asked a few times, however long the job."""
+    if alarm.level == OK:
+        return alarm
+    quiet, stands = 0, len(steps)
+    while stands - quiet > 1:
+        middle = (quiet + stands) // 2
+        earlier = check(steps[:middle])
+        quiet, stands = (quiet, middle) if earlier and earlier.level == WARN else (middle, stands)
+    return replace(alarm, step=steps[stands - 1].number)
+
+
 #: Alarms that tell of a policy which found a way around the grader.
-GAMING = {"dominance", "gap", "length", "independent"}
+GAMING = {"gaming", "gap", "length", "independent"}
 
 
 def stopping_alarm(steps: Steps, rule: str, opinions: Sequence[Opinion] = ()) -> Alarm | None:

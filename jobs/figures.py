@@ -3,8 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from statistics import correlation
 from typing import Any
 
+from jobs.evaluations.intervals import mean_interval
 from jobs.evaluations.metrics import RolloutRow, are_alike
 
 
@@ -14,6 +16,8 @@ class StepFigures:
 
     number: int
     mean_reward: float | None = None
+    reward_low: float | None = None
+    reward_high: float | None = None
     validation_reward: float | None = None
     validation_low: float | None = None
     validation_high: float | None = None
@@ -25,6 +29,8 @@ class StepFigures:
     tokens_mean: float | None = None
     tools: dict[str, float] = field(default_factory=dict)
     sub_rewards: dict[str, float | None] = field(default_factory=dict)
+    validation_parts: dict[str, float | None] = field(default_factory=dict)
+    decides: dict[str, float] = field(default_factory=dict)
     seconds: float | None = None
     loss: float | None = None
     entropy: float | None = None
@@ -64,7 +70,6 @@ def batch_figures(rows: Iterable[RolloutRow], *, pass_threshold: float) -> dict[
             else:
                 counts["groups_alike"] += 1
     graded = [row for row in rows if row.is_graded]
-    names = sorted({name for row in graded for name in row.sub_rewards})
     tools: dict[str, int] = defaultdict(int)
     for row in rows:
         for use in row.tools:
@@ -74,10 +79,46 @@ def batch_figures(rows: Iterable[RolloutRow], *, pass_threshold: float) -> dict[
         "rollouts": len(rows),
         "graded": len(graded),
         "mean_reward": _mean(row.reward for row in graded),
+        "interval": reward_interval(rows),
         "ungraded_share": (len(rows) - len(graded)) / len(rows) if rows else None,
         "tokens_mean": _mean(row.output_tokens for row in rows),
         "tools": {name: count / len(rows) for name, count in sorted(tools.items())},
-        "sub_rewards": {
-            name: _mean(value for row in graded if (value := row.sub_rewards.get(name)) is not None) for name in names
-        },
+        "sub_rewards": part_means(graded),
+        "decides": _decides(graded),
     }
+
+
+def reward_interval(rows: Iterable[RolloutRow]) -> tuple[float, float] | None:
+    """90 % interval of the mean reward, items as clusters."""
+    groups: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if row.is_graded:
+            groups[row.group].append(row.reward)
+    return mean_interval(list(groups.values()))
+
+
+def part_means(rows: Iterable[RolloutRow]) -> dict[str, float | None]:
+    """Each sub-reward's mean over the graded rollouts that have it."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        for name, value in row.sub_rewards.items():
+            if row.is_graded and value is not None:
+                values[name].append(value)
+    return {name: _mean(values[name]) for name in sorted(values)}
+
+
+def _decides(graded: list[RolloutRow]) -> dict[str, float]:
+    """For each sub-reward how much of the differences in reward it explains alone: the squared correlation, 0 to 1.
+
+    Nothing is said where all rewards are equal, or where a part is missing somewhere.
+    """
+    rewards = [row.reward for row in graded]
+    if len(rewards) < 3 or are_alike(rewards):
+        return {}
+    found = {}
+    for name in part_means(graded):
+        values = [row.sub_rewards.get(name) for row in graded]
+        if None in values:
+            return {}
+        found[name] = 0.0 if are_alike(values) else correlation(values, rewards) ** 2
+    return found

@@ -67,6 +67,12 @@ def rest_cost(job: Job) -> Decimal | None:
     return Decimal(str(shown)) if shown is not None else None
 
 
+def held_usd(job: Job) -> Decimal | None:
+    """What is held for it now."""
+    row = money.reservation_find(source=job.public_id)
+    return row.held_usd if row and row.status == Reservation.Status.HELD else None
+
+
 def resume_hold(actor: Actor, job: Job) -> Approval | None:
     """Hold what the rest may cost, or note a request."""
     answer = usage.reservation_ask(
@@ -82,6 +88,11 @@ def resume_hold(actor: Actor, job: Job) -> Approval | None:
 
 def waits_for_approval(job: Job) -> bool:
     return money.approval_waiting(source=job.public_id) is not None
+
+
+def waits_or_was_decided(job: Job) -> bool:
+    """Waits for an owner, or for the look that obeys what one decided."""
+    return waits_for_approval(job) or money.approvals_undone().filter(source=job.public_id).exists()
 
 
 def waiting_note(approval: Approval) -> str:

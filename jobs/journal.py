@@ -15,7 +15,7 @@ from django.utils import timezone
 from jobs import costs, holds, selectors, tasks
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
-from jobs.figures import batch_figures
+from jobs.figures import batch_figures, part_means, reward_interval
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.engine.record import RolloutRecord
@@ -121,7 +121,10 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     batch = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.TRAIN_STEP, train_step=number).first()
     if batch:
         metrics["studio"] = batch_figures(batch_rows(batch), pass_threshold=batch.pass_threshold)
-    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind=Kind.VALIDATION, batch__train_step=number)
+    checked = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.VALIDATION, train_step=number).first()
+    checks = batch_rows(checked, with_tools=False) if checked else []
+    if checks:
+        metrics["studio_validation"] = {"interval": reward_interval(checks), "sub_rewards": part_means(checks)}
     TrainStep.objects.update_or_create(
         job=job,
         number=number,
@@ -132,7 +135,7 @@ def _step(job: Job, line: dict[str, Any]) -> None:
             "mean_reward": _number(metrics.get("train_mean_reward")),
             "validation_reward": _number(metrics.get("full_valid_mean_reward")),
             "rollouts": metrics["studio"]["rollouts"] if batch else 0,
-            "validation_rollouts": checks.count(),
+            "validation_rollouts": len(checks),
             "at": moment(line),
             "is_credited": False,
         },

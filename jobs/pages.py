@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import Any
 
 from django.utils import timezone
@@ -14,11 +15,13 @@ from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address, evaluation_list
 from jobs.figures import StepFigures
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.home_running import recent_rewards
+from jobs.models import Checkpoint, Job
+from jobs.rollouts.selectors import query_count
 from jobs.states import ACTIVE, AT_WORK, ENDED, Status
-from jobs.words import next_of, words_of
+from jobs.words import next_of, queue_words, untouched_words, words_of
 from rftstudio.core.errors import UserError
-from rftstudio.core.show import show_count, show_reward, show_seconds, show_signed, show_when
+from rftstudio.core.show import show_ago, show_count, show_reward, show_seconds, show_signed, show_when
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, can
 
@@ -38,16 +41,13 @@ def is_live(job: Job) -> bool:
 
 
 def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
-    """Rows of the runs table; one query for all sparks."""
-    curves: dict[int, list[float | None]] = {job.pk: [] for job in jobs}
-    steps = TrainStep.objects.filter(job__in=jobs).order_by("number").values_list("job_id", "mean_reward")
-    for job_id, reward in steps:
-        curves[job_id].append(reward)
+    """Rows of the runs table; one query for all sparks, which draw the latest train steps."""
+    curves = recent_rewards(jobs)
     lines = []
     for job in jobs:
         baseline = (job.baseline.metrics or {}).get("mean_reward")
         best = job.best_checkpoint.validation_reward if job.best_checkpoint else None
-        known = [value for value in curves[job.pk] if value is not None]
+        known = [value for value in curves.get(job.pk, []) if value is not None]
         lines.append(
             {
                 "job": job,
@@ -56,7 +56,7 @@ def list_lines(jobs: Sequence[Job]) -> list[dict[str, Any]]:
                 "best": best,
                 "gain": best - baseline if best is not None and baseline is not None else None,
                 "last": known[-1] if known else None,
-                "spark": known[-60:] if len(known) > 1 else [],
+                "spark": known if len(known) > 1 else [],
                 "base": job.base_model.name,
             }
         )
@@ -165,49 +165,71 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
 
 
 def _phases(job: Job) -> list[dict[str, Any]]:
-    """Four bars: files, waiting, training, final check. `state` is done, now or todo."""
-    order = {Status.VALIDATING: 0, Status.QUEUED: 1}
-    at = order.get(job.status, 4 if job.status == Status.SUCCEEDED else 2)
+    """Four bars: files, waiting, training, final check. `state` is done, now, stopped or todo."""
+    reached = 2 if job.started_at else 1 if job.queued_at else 0
+    at = {Status.VALIDATING: 0, Status.QUEUED: 1, Status.SUCCEEDED: 4}.get(job.status, reached)
     waited = ""
     if job.queued_at and job.started_at and job.started_at >= job.queued_at:
         waited = f"Waited {show_seconds((job.started_at - job.queued_at).total_seconds())}"
     words = [
         "Files checked" if at > 0 else "Checking files",
-        waited or ("Waited" if at > 1 else "Waiting" if at == 1 else "Wait"),
+        waited or "Waited" if at > 1 else "Waiting" if at == 1 else "Wait",
         f"Train step {job.done_steps} of {job.total_steps}",
         "Done" if at == 4 else "End",
     ]
     phases = []
     for place, text in enumerate(words):
         state = "done" if place < at else "now" if place == at and job.status in ACTIVE else "todo"
-        share = 1.0 if state == "done" else 0.0
+        if place == at and job.status in (Status.FAILED, Status.CANCELLED):
+            state, text = "stopped", text if place == 2 else f"Stopped while {text[0].lower()}{text[1:]}"
+        share = 1.0 if state == "done" or (state == "stopped" and place < 2) else 0.0
         if place == 2 and at == 2:
             share = job.done_steps / job.total_steps if job.total_steps else 0.0
-        phases.append({"text": text, "state": state, "share": min(share, 1.0), "width": round(min(share, 1.0) * 100)})
+        tone = {"done": "ok", "stopped": "bad" if job.status == Status.FAILED else "idle"}.get(state, "run")
+        phases.append({"text": text, "state": state, "share": min(share, 1.0), "tone": tone})
     return phases
+
+
+def _money(job: Job, cost: Decimal | None) -> str:
+    """Spent, held, and what it comes to at the end at the pace so far."""
+    if cost is None:
+        return "counted, not priced" if job.done_steps else "nothing yet"
+    words, held = f"${cost:,.2f}", holds.held_usd(job)
+    if held is not None and job.status not in ENDED:
+        words += f" of ${held:,.2f} held"
+    if job.status == Status.RUNNING and 0 < job.done_steps < job.total_steps:
+        words += f", near ${cost / job.done_steps * job.total_steps:,.2f} at the end"
+    return words
+
+
+def _estimate_held(job: Job, cost: Decimal | None) -> list[tuple[str, str]]:
+    """After the run: what was estimated at launch beside what it took and cost."""
+    seconds, estimated = (job.result or {}).get("seconds"), selectors.launch_estimate(job)
+    is_held = held(estimated, seconds)
+    if job.status != Status.SUCCEEDED or estimated is None or is_held is None:
+        return []
+    span = f"{show_seconds(estimated['low'])} to {show_seconds(estimated['high'])}"
+    lines = [("Estimated time", f"{span}; {'it held' if is_held else 'it did not hold'}")]
+    if cost is not None and estimated.get("usd_high") is not None:
+        verdict = "it held" if float(cost) <= estimated["usd_high"] else "it did not hold"
+        lines.append(("Estimated cost", f"${estimated['usd']:,.2f}, at most ${estimated['usd_high']:,.2f}; {verdict}"))
+    return lines
 
 
 def state_context(job: Job, actor: Actor) -> dict[str, Any]:
     """State in plain words, what is next, phases, sign of life, money, and what the person may do."""
     words, state = words_of(job), selectors.job_state(job)
-    place = selectors.queue_place(job) if job.status == Status.QUEUED else None
-    says = words.text
-    if place:
-        ahead = f" Job {place.ahead[0].number} is training now." if place.ahead else ""
-        says = f"It is number {place.place} in line.{ahead}"
-    estimated = selectors.launch_estimate(job)
+    says = queue_words(job) if job.status == Status.QUEUED else words.text
     seconds = (job.result or {}).get("seconds")
     facts = []
     if job.status in AT_WORK and job.heartbeat_at:
-        facts.append(("Last sign of life", f"{max(0, int((timezone.now() - job.heartbeat_at).total_seconds()))} s ago"))
+        facts.append(("Last sign of life", show_ago(job.heartbeat_at)))
     if state.seconds_left is not None:
         facts.append(("Time left", f"about {show_seconds(state.seconds_left)}"))
     if job.status in ENDED and seconds:
         facts.append(("Trained for", show_seconds(seconds)))
-    if job.status == Status.SUCCEEDED and (is_held := held(estimated, seconds)) is not None:
-        span = f"{show_seconds(estimated['low'])} to {show_seconds(estimated['high'])}"
-        facts.append(("Estimate", f"{span}; {'it held' if is_held else 'it did not hold'}"))
-    facts.append(("Cost so far", f"${state.cost:,.2f}" if state.cost is not None else "counted, not priced"))
+    facts += _estimate_held(job, state.cost)
+    facts.append(("Cost so far", _money(job, state.cost)))
     if job.restarts:
         facts.append(("Restarted", f"{job.restarts} times after a crash"))
     may = can(actor, Permission.JOB_LAUNCH)
@@ -216,14 +238,21 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         "team": actor.team,
         "words": words,
         "next": next_of(job, words),
+        "may_launch": may,
+        "untouched": untouched_words(job),
+        "rest": holds.rest_cost(job) if may and job.status == Status.PAUSED else None,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and may,
         "says": says,
-        "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "running": "run"}.get(job.status, "run"),
+        "tone": {"succeeded": "ok", "failed": "bad", "paused": "warn", "cancelled": "idle"}.get(job.status, "run"),
         "state": state,
         "phases": _phases(job),
         "facts": facts,
         "is_live": is_live(job),
         "silent_since": state.silent_since,
+        "is_local": backend_get(job.backend).capabilities.is_local,
+        "ledger_url": address("usage:ledger-list", job.team.slug, query=f"for={job.public_id}")
+        if state.cost and can(actor, Permission.COST_VIEW)
+        else "",
         "error": job.error or None,
         "may_pause": may and job.status in (Status.QUEUED, Status.RUNNING),
         "may_resume": may and job.status == Status.PAUSED,
@@ -244,28 +273,31 @@ def _sub_rewards(steps: Sequence[StepFigures]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def _alarm_lines(job: Job, steps: list[StepFigures], list_url: str) -> list[dict[str, Any]]:
+    """Each alarm with the page of its rollouts and their number; without a link where none of them came home."""
+    lines = []
+    for alarm in selectors.job_alarms(job, steps):
+        query = f"source={alarm.source or job.public_id}&{alarm.query}".rstrip("&")
+        count = query_count(team=job.team, query=query) if alarm.link else 0
+        url = f"{list_url}?{query}" if count and list_url else ""
+        lines.append({**asdict(alarm), "url": url, "count": count})
+    return lines
+
+
 def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
     """Curves, alarms, sub-rewards, checkpoints and the end of the story."""
     steps = selectors.step_figures(job, with_intervals=True)
     baseline = (job.baseline.metrics or {}).get("mean_reward")
     list_url, source = address("rollouts:rollout-list", job.team.slug), job.public_id
     checkpoints = list(selectors.checkpoint_list(job))
-    alarms = [
-        {
-            **asdict(alarm),
-            "url": f"{list_url}?source={alarm.source or source}&{alarm.query}".rstrip("&")
-            if list_url and alarm.link
-            else "",
-        }
-        for alarm in selectors.job_alarms(job, steps)
-    ]
+    alarms, drawn = _alarm_lines(job, steps, list_url), charts.thin(steps)
     small = [
         {"id": f"chart-{key}", "title": charts.SMALL[key], "figure": made}
         for key in charts.SMALL
-        if (made := charts.small_chart(steps, key))
+        if (made := charts.small_chart(drawn, key, list_url=list_url, source=source))
     ]
     latest = next((step for step in reversed(steps) if step.sub_rewards), None)
-    events = list(selectors.event_list(job).exclude(type="metrics")[: EVENTS_SHOWN + 1])
+    events = list(selectors.event_list(job).exclude(type="metrics").defer("data")[:EVENTS_SHOWN])
     return {
         "job": job,
         "team": actor.team,
@@ -273,15 +305,18 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "is_live": is_live(job),
         "is_ended": job.status in ENDED,
         "reward_chart": charts.reward_chart(
-            steps, total=job.total_steps, baseline=baseline, checkpoints=[one.step_number for one in checkpoints],
-            is_ended=job.status in ENDED, list_url=list_url, source=source,
+            steps, total=job.total_steps, baseline=baseline, is_ended=job.status in ENDED, list_url=list_url, source=source,
+            checkpoints=[(one.step_number, address("jobs:checkpoint-try", job.team.slug, one.public_id)) for one in checkpoints],
+            alarms=[(one["step"], one["name"], one["url"]) for one in alarms if one["level"] != "ok" and one["step"]],
         ),
-        "steps_table": charts.steps_table(steps),
+        "steps_table": charts.steps_table(drawn),
         "tools_chart": charts.tools_chart(
-            steps, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
+            drawn, known=[tool["name"] for tool in job.baseline.agent_version.tools], list_url=list_url, source=source
         ) if any(step.tools for step in steps) else None,
-        "flat_chart": charts.flat_chart(steps, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
+        "flat_chart": charts.flat_chart(drawn, limit=job.plan.get("stop_zero_variance"), list_url=list_url, source=source)
         if any(step.groups for step in steps) else None,
+        "parts_chart": charts.parts_chart(drawn, list_url=list_url, source=source)
+        if any(len(step.sub_rewards) > 1 for step in steps) else None,
         "small_charts": small,
         "alarms": alarms,
         "open_alarms": sum(alarm["level"] != "ok" for alarm in alarms),
@@ -290,8 +325,7 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],
         "gives_weights": backend_get(job.backend).capabilities.gives_weights,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and can(actor, Permission.JOB_LAUNCH),
-        "events": events[:EVENTS_SHOWN],
-        "more_events": len(events) > EVENTS_SHOWN,
+        "events": events,
     }  # fmt: skip
 
 
@@ -364,7 +398,7 @@ def plan_lines(plan: dict[str, Any]) -> list[tuple[str, str]]:
 def compare_context(jobs: Sequence[Job], every: Sequence[Job]) -> dict[str, Any]:
     """Curves over each other, and only the settings in which the jobs differ."""
     runs = [
-        (f"job {job.number}", selectors.step_figures(job), (job.baseline.metrics or {}).get("mean_reward"))
+        (f"job {job.number}", charts.thin(selectors.step_figures(job)), (job.baseline.metrics or {}).get("mean_reward"))
         for job in jobs
     ]
     names = [f"Job {job.number}" for job in jobs]

@@ -5,7 +5,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet, Sum
+from django.conf import settings
+from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from datasets.models import Item, SourceFile, Split
@@ -61,9 +62,13 @@ def result_files(job: Job) -> QuerySet[SourceFile]:
     return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
 
 
-def event_list(job: Job) -> QuerySet[JobEvent]:
-    """Newest first, as on the wire."""
-    return JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
+def event_list(job: Job, *, before: str = "") -> QuerySet[JobEvent]:
+    """Newest first, as on the wire; only those older than the event of that id."""
+    rows = JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
+    place = rows.filter(public_id=before).first() if before else None
+    if place is None:
+        return rows
+    return rows.filter(Q(created_at__lt=place.created_at) | Q(created_at=place.created_at, id__lt=place.id))
 
 
 def plan_ground(baseline: Evaluation, choice: dict[str, Any] | None = None) -> Ground:
@@ -161,6 +166,16 @@ def queue_place(job: Job) -> QueuePlace:
     return QueuePlace(waiting.count() + 1, ahead, job.queued_at)
 
 
+def free_since(job: Job) -> datetime | None:
+    """Since when nothing is in the way of a queued self-hosted job; None while a job at work or one before it is."""
+    others = Job.objects.filter(backend=job.backend).exclude(pk=job.pk)
+    ahead = Q(status__in=AT_WORK) | Q(status=Status.QUEUED, queued_at__lt=job.queued_at)
+    if others.filter(ahead).count() >= settings.STUDIO_TRAINER_SLOTS:
+        return None
+    last = others.aggregate(end=Max("finished_at"), seen=Max("heartbeat_at"))
+    return max(at for at in (job.queued_at, last["end"], last["seen"]) if at)
+
+
 #: Train steps credited in one go; see services.job_credit.
 CREDIT_TOGETHER = 32
 
@@ -170,14 +185,15 @@ def uncredited(job: Job) -> QuerySet[TrainStep]:
     return TrainStep.objects.filter(job=job, batch__isnull=False, is_credited=False).order_by("number")
 
 
-def validation_intervals(job: Job) -> dict[int, tuple[float, float]]:
-    """Train step → 90 % interval of the validation reward, items as clusters."""
+def validation_intervals(job: Job, steps: list[int]) -> dict[int, tuple[float, float]]:
+    """Train step → 90 % interval of the validation reward, read from rollouts: of steps that came home without one."""
     groups: dict[int, dict[str, list[float]]] = {}
     rows = Rollout.objects.filter(
-        batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION, reward__isnull=False
-    ).values_list("batch__train_step", "group_key", "reward")
+        batch__source=job.public_id, batch__kind=RolloutBatch.Kind.VALIDATION, batch__train_step__in=steps,
+        reward__isnull=False,
+    ).values_list("batch__train_step", "group_key", "reward")  # fmt: skip
     for step, key, reward in rows.iterator(chunk_size=5000):
-        groups.setdefault(step or 0, {}).setdefault(key, []).append(reward)
+        groups.setdefault(step, {}).setdefault(key, []).append(reward)
     found = {step: intervals.mean_interval(list(items.values())) for step, items in groups.items()}
     return {step: interval for step, interval in found.items() if interval}
 
@@ -188,11 +204,21 @@ def _number(value: Any) -> float | None:
 
 def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]:
     """Every train step in order, counted from our own rows where there are rows."""
-    bounds = validation_intervals(job) if with_intervals else {}
+    columns = ("number", "metrics", "mean_reward", "validation_reward", "validation_rollouts")
+    rows = list(TrainStep.objects.filter(job=job).order_by("number").values(*columns))
+    missing = [
+        row["number"]
+        for row in rows
+        if with_intervals and row["validation_rollouts"] != 0 and "studio_validation" not in row["metrics"]
+        and row["validation_reward"] is not None
+    ]  # fmt: skip
+    bounds = validation_intervals(job, missing) if missing else {}
     figures = []
-    for step in TrainStep.objects.filter(job=job).order_by("number"):
-        metrics, own = step.metrics, step.metrics.get("studio") or {}
-        low, high = bounds.get(step.number, (None, None))
+    for step in rows:
+        metrics, own = step["metrics"], step["metrics"].get("studio") or {}
+        check = metrics.get("studio_validation") or {}
+        low, high = check.get("interval") or bounds.get(step["number"], (None, None))
+        reward_low, reward_high = own.get("interval") or (None, None)
         tools = {
             name: float(n)
             for name, n in (own.get("tools") or metrics.get("tools") or {}).items()
@@ -200,9 +226,11 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
         }
         figures.append(
             StepFigures(
-                number=step.number,
-                mean_reward=step.mean_reward if step.mean_reward is not None else own.get("mean_reward"),
-                validation_reward=step.validation_reward,
+                number=step["number"],
+                mean_reward=step["mean_reward"] if step["mean_reward"] is not None else own.get("mean_reward"),
+                reward_low=reward_low,
+                reward_high=reward_high,
+                validation_reward=step["validation_reward"],
                 validation_low=low,
                 validation_high=high,
                 groups=own.get("groups", 0),
@@ -213,6 +241,8 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
                 tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
                 tools=tools,
                 sub_rewards=own.get("sub_rewards") or {},
+                validation_parts=check.get("sub_rewards") or {},
+                decides=own.get("decides") or {},
                 seconds=_number(metrics.get("seconds")),
                 loss=_number(metrics.get("loss", metrics.get("train_loss"))) if job.is_supervised else None,
                 entropy=_number(metrics.get("entropy")),
@@ -277,18 +307,25 @@ def rollout_counts(job: Job) -> tuple[int, int]:
     return counts.get(RolloutBatch.Kind.TRAIN_STEP, 0), counts.get(RolloutBatch.Kind.VALIDATION, 0)
 
 
+def has_checks(job: Job) -> bool:
+    """Whether there is anything to check it on while it trains."""
+    return Item.objects.filter(version=job.baseline.dataset_version_id, split=Split.VALIDATION).exists()
+
+
+def step_pace(job: Job) -> float | None:
+    """Mean seconds of the latest train steps."""
+    recent = TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
+    known = [value for value in recent if _number(value) is not None]
+    return sum(known) / len(known) if known else None
+
+
 def job_state(job: Job) -> JobState:
     """Computed for each look; no rollout is read, however many there are."""
     now = timezone.now()
     beat = job.heartbeat_at
     silent = beat if job.status in AT_WORK and beat and (now - beat).total_seconds() > SILENT_SECONDS else None
-    left = None
-    if job.status == Status.RUNNING and job.total_steps:
-        recent = list(
-            TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
-        )
-        known = [value for value in recent if _number(value) is not None]
-        left = sum(known) / len(known) * (job.total_steps - job.done_steps) if known else None
+    pace = step_pace(job) if job.status == Status.RUNNING and job.total_steps else None
+    left = pace * (job.total_steps - job.done_steps) if pace is not None else None
     train, validation = rollout_counts(job)
     return JobState(
         silent_since=silent,

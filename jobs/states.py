@@ -66,7 +66,7 @@ WORDS: dict[str, Words] = {
     Status.RUNNING: Words(
         "The model is practising",
         "At each train step it tries some items several times, and is moved towards what scored better in each group.",
-        "Look at the alarms; else nothing until the next check on validation.",
+        "Look at the alarms, if there are any; else nothing until the next check on validation.",
     ),
     Status.PAUSING: Words(
         "Stopping at the next train step",
@@ -88,9 +88,13 @@ WORDS: dict[str, Words] = {
         "All train steps are done.",
         "Evaluate the best checkpoint on the test split and compare it with the baseline.",
     ),
-    Status.FAILED: Words("Stopped by an error", "What was trained until then is kept.", "Read the error and its fix."),
+    Status.FAILED: Words(
+        "Stopped by an error",
+        "What was trained until then is kept.",
+        "Read the error and its fix, then launch it again.",
+    ),
     Status.CANCELLED: Words(
-        "Ended by a person", "What was trained until then is kept.", "Evaluate the last checkpoint, or start again."
+        "Ended by a person", "What was trained until then is kept.", "Evaluate its best checkpoint, or launch it again."
     ),
 }
 

@@ -128,20 +128,19 @@ def job_charts(request: TeamRequest, public_id: str) -> HttpResponse:
 @team_view
 @require_GET
 def job_events(request: TeamRequest, public_id: str) -> HttpResponse:
-    """The whole story, newest first."""
+    """The whole story, newest first. A page goes on after an event, so what is added meanwhile shifts nothing."""
     job = selectors.job_get(team=request.actor.team, public_id=public_id)
-    rows = selectors.event_list(job)
+    rows = selectors.event_list(job, before=request.GET.get("before", ""))
     level = request.GET.get("level", "")
     if level in {"info", "warn", "error"}:
         rows = rows.filter(level=level)
-    start = int(request.GET["from"]) if request.GET.get("from", "").isdigit() else 0
-    page = list(rows[start : start + EVENT_PAGE + 1])
+    page = list(rows.defer("data")[: EVENT_PAGE + 1])
     context = {
         "job": job,
         "title": pages.title_of(job),
         "events": page[:EVENT_PAGE],
         "level": level,
-        "next_from": start + EVENT_PAGE if len(page) > EVENT_PAGE else None,
+        "next_before": page[EVENT_PAGE - 1].public_id if len(page) > EVENT_PAGE else None,
     }
     return render(request, "jobs/job_events.html", context)
 

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from django.db.models import BooleanField, F, Max, Q, QuerySet, Value
+from django.db.models import BooleanField, Exists, F, Max, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
+from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Concat, Replace
 
 from jobs.rollouts import search
@@ -17,11 +18,21 @@ from rftstudio.teams.models import Team
 OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
 #: Ids, or matches of a text, that are looked through before all.
 NEAR, NEAR_MATCHES = 4000, 400
+#: Rewards no further apart are equal.
+EQUAL = 1e-9
 
 #: As the index rollout_with_error has it, without parameters: with them SQLite would not see that it fits.
 _WITH_ERROR = RawSQL("n_tool_errors > 0 OR NOT (error = '')", [], BooleanField())
 
 Range = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True)
+class PartRange:
+    """A named part of the reward and the range it is in."""
+
+    name: str
+    ends: Range
 
 
 @dataclass(frozen=True)
@@ -34,12 +45,16 @@ class Filters:
     reward: Range | None = None
     steps: Range | None = None
     calls: Range | None = None
+    tokens: Range | None = None
+    sub_reward: PartRange | None = None
     tool: str = ""
     stop: str = ""
     status: str = ""
     passed: bool | None = None
     graded: bool | None = None
     error: bool | None = None
+    alike: bool | None = None
+    kind: str = ""
     batch: str = ""
     q: str = ""
     problems: list[str] = field(default_factory=list, compare=False)
@@ -53,12 +68,18 @@ class Filters:
         return [f.name for f in fields(self) if f.name != "problems" and getattr(self, f.name) not in ("", None)]
 
 
-_RANGES = ("train_step", "reward", "steps", "calls")
-_FLAGS = ("passed", "graded", "error")
+_RANGES = ("train_step", "reward", "steps", "calls", "tokens")
+_FLAGS = ("passed", "graded", "error", "alike")
+#: Those that say whose rollouts are meant.
+_PLACES = {"source", "batch", "item"}
+#: Those that no index holds, so they look only where a place narrows first.
+_IN_A_PLACE = ("tokens", "sub_reward", "alike")
+_COLUMNS = (("reward", "reward"), ("steps", "n_steps"), ("calls", "n_tool_calls"), ("tokens", "output_tokens"))
 _LABELS = {
     "source": "From", "train_step": "Train steps", "item": "Item", "reward": "Reward", "steps": "Steps",
-    "calls": "Tool calls", "tool": "Tool", "stop": "Ended", "status": "Status", "passed": "Passed",
-    "graded": "Graded", "error": "With an error", "batch": "Batch", "q": "Text",
+    "calls": "Tool calls", "tokens": "Tokens written", "sub_reward": "Sub-reward", "tool": "Tool", "stop": "Ended", "status": "Status", "passed": "Passed",
+    "graded": "Graded", "error": "With an error", "alike": "Rewards all alike", "kind": "Tried for", "batch": "Batch",
+    "q": "Text",
 }  # fmt: skip
 
 
@@ -78,6 +99,10 @@ def filters_from(query: Mapping[str, str]) -> Filters:
             values[name] = _value(name, text)
         except ValueError as exc:
             problems.append(f"{_LABELS[name]}: {exc}")
+    for name in _IN_A_PLACE:
+        if name in values and not values.keys() & _PLACES:
+            del values[name]
+            problems.append(f"{_LABELS[name]}: choose a job, an evaluation or an item as well; it was left out.")
     return Filters(**values, problems=problems)
 
 
@@ -88,6 +113,13 @@ def _value(name: str, text: str) -> Any:
         if text.lower() not in ("1", "0", "yes", "no", "true", "false"):
             raise ValueError(f"{text!r} is neither 1 nor 0.")
         return text.lower() in ("1", "yes", "true")
+    if name == "sub_reward":
+        part, _, ends = text.rpartition(":")
+        if not part:
+            raise ValueError(f"{text!r} names no part and range. Write it as citations:0.5-1.")
+        return PartRange(part, read_range(ends))
+    if name == "kind" and text not in RolloutBatch.Kind.values:
+        raise ValueError(f"{text!r} is no kind. Use one of {', '.join(RolloutBatch.Kind.values)}.")
     if name == "stop" and text not in Rollout.StopReason.values:
         raise ValueError(f"{text!r} is no stop reason. Use one of {', '.join(Rollout.StopReason.values)}.")
     if name == "status" and text not in Rollout.Status.values:
@@ -121,14 +153,22 @@ def range_text(ends: Range) -> str:
     return show_number(low) if low == high else f"{show_number(low)}-{show_number(high)}"
 
 
+def _range_words(ends: Range) -> str:
+    low, high = ends
+    return show_number(low) if low == high else f"{show_number(low) or 'any'} to {show_number(high) or 'any'}"
+
+
 def chips(filters: Filters, query: Mapping[str, str], names: Mapping[str, str] | None = None) -> list[dict[str, str]]:
     """One chip a filter: label, value, and the query string without it."""
     made = []
     for name in filters.active():
         value = getattr(filters, name)
         if name in _RANGES:
-            low, high = value
-            words = show_number(low) if low == high else f"{show_number(low) or 'any'} to {show_number(high) or 'any'}"
+            words = _range_words(value)
+        elif name == "sub_reward":
+            words = f"{value.name} {_range_words(value.ends)}"
+        elif name == "kind":
+            words = RolloutBatch.Kind(value).label.lower()
         elif name in _FLAGS:
             words = "yes" if value else "no"
         elif name == "stop":
@@ -158,7 +198,7 @@ def rows(
     """
     use = {name for name in filters.active() if name not in leave_out}
     # Batches are the team's. Asked for the team as well, SQLite would rather read all the team's rollouts.
-    by_batch = use & {"source", "train_step", "batch"} or (among is None and "item" in use)
+    by_batch = use & {"source", "train_step", "batch", "kind"} or (among is None and "item" in use)
     if among is None:
         among = Rollout.objects.all() if by_batch else Rollout.objects.filter(team=team)
     found = among.filter(batch_id__in=_batches(team, filters, use)) if by_batch else among
@@ -171,7 +211,7 @@ def rows(
         above = top - NEAR - 1
     if above is not None:
         found = found.filter(id__gt=above)
-    for name, column in (("reward", "reward"), ("steps", "n_steps"), ("calls", "n_tool_calls")):
+    for name, column in _COLUMNS:
         if name in use:
             # Among few ids the index of ids is to be read, not that of all rewards.
             value = F(column) + 0 if above is not None else F(column)
@@ -191,15 +231,31 @@ def rows(
         found = found.filter(reward__isnull=not filters.graded)
     if "error" in use:
         found = found.filter(_WITH_ERROR if filters.error else ~Q(n_tool_errors__gt=0) & Q(error=""))
+    if "sub_reward" in use and filters.sub_reward:
+        value = KeyTransform(filters.sub_reward.name, "sub_rewards")
+        found = found.alias(_part=value).filter(_between("_part", filters.sub_reward.ends))
+    if "alike" in use:
+        found = found.filter(_alike() if filters.alike else ~_alike())
     if "q" in use:
         found = found.filter(_text(team, filters.q, below, NEAR_MATCHES if is_near else search.MOST))
     return found
+
+
+def _alike() -> Q:
+    """Graded, with a graded sibling, and none that was rewarded otherwise: a rollout that teaches nothing."""
+    siblings = Rollout.objects.filter(
+        batch_id=OuterRef("batch_id"), group_key=OuterRef("group_key"), reward__isnull=False
+    ).exclude(pk=OuterRef("pk"))
+    apart = siblings.filter(Q(reward__gt=OuterRef("reward") + EQUAL) | Q(reward__lt=OuterRef("reward") - EQUAL))
+    return Q(reward__isnull=False) & Q(Exists(siblings)) & ~Q(Exists(apart))
 
 
 def _batches(team: Team, filters: Filters, use: set[str]) -> QuerySet[RolloutBatch]:
     batches = RolloutBatch.objects.filter(team=team)
     if "source" in use:
         batches = batches.filter(source=filters.source)
+    if "kind" in use:
+        batches = batches.filter(kind=filters.kind)
     if "batch" in use:
         batches = batches.filter(public_id=filters.batch)
     if "train_step" in use and filters.train_step:

@@ -1,9 +1,13 @@
 """Reads of batches. The explorer's reads live in explorer.py."""
 
+from urllib.parse import parse_qsl
+
 from django.db.models import Count, QuerySet
 
+from jobs.rollouts.filters import filters_from, rows
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.rollouts.stored import stored_trajectory, whole_calls  # noqa: F401 - the floors above read steps whole
+from rftstudio.teams.models import Team
 
 
 def batch_counts(batch: RolloutBatch) -> dict[str, int]:
@@ -11,6 +15,11 @@ def batch_counts(batch: RolloutBatch) -> dict[str, int]:
     rows = Rollout.objects.filter(batch=batch).values_list("status").annotate(n=Count("id")).order_by()
     counts = dict.fromkeys(Rollout.Status.values, 0) | dict(rows)
     return {**counts, "total": sum(counts.values())}
+
+
+def query_count(*, team: Team, query: str) -> int:
+    """How many of the team's rollouts the list would show for this query string."""
+    return rows(team=team, filters=filters_from(dict(parse_qsl(query)))).order_by().count()
 
 
 def batches_waiting() -> QuerySet[RolloutBatch]:

@@ -33,7 +33,10 @@
     return value;
   };
 
+  // A trace whose points all open the same kind of page says so once; the point's place on the x axis is the rest.
   const targetOf = (point) => {
+    const open = point?.data?.meta?.open;
+    if (typeof open === "string" && open.startsWith("/")) return open + encodeURIComponent(point.x);
     const data = [point?.customdata].flat().find((entry) => typeof entry === "string" && entry.startsWith("/"));
     return data;
   };

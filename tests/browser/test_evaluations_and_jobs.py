@@ -60,6 +60,9 @@ def test_job_page_is_drawn_and_accessible(signed_in_page, owner, job, axe, pictu
     picture(page, f"job-{width}-{theme}", whole=True)
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    click = "(box) => box.emit('plotly_click', {points: [{data: box.data[0], x: box.data[0].x[4]}]})"
+    page.locator("#reward-curve").evaluate(click)
+    page.wait_for_url(f"**/rollouts/?source={job.public_id}&kind=train_step&train_step=5")
 
 
 @pytest.mark.parametrize("width,theme", LOOKS[1:])

@@ -79,17 +79,42 @@ def test_length_alarm(tokens, reward, name):
 
 
 def test_ungraded_alarm_over_five_percent():
-    assert found(series(ungraded_share=lambda x: 0.08), "ungraded").query.endswith("error=1")
+    assert found(series(ungraded_share=lambda x: 0.08), "ungraded").query.endswith("graded=0")
     assert found(series(ungraded_share=lambda x: 0.02), "ungraded") is None
 
 
-def test_dominance_alarm_when_one_part_climbs_alone():
+def test_gaming_alarm_when_one_part_climbs_alone():
     climbs = series(sub_rewards=lambda x: {"citations": 0.5 + 0.4 * x, "conclusion": 0.5})
-    assert "citations rose" in found(climbs, "dominance").text
+    assert "citations rose" in found(climbs, "gaming").text
     both = series(sub_rewards=lambda x: {"citations": 0.5 + 0.4 * x, "conclusion": 0.5 + 0.3 * x})
-    assert found(both, "dominance") is None
+    assert found(both, "gaming") is None
     full = series(sub_rewards=lambda x: {"exact": 0.4 + 0.5 * x, "brevity": 1.0})
-    assert found(full, "dominance") is None, "a part that is full already cannot rise"
+    assert found(full, "gaming") is None, "a part that is full already cannot rise"
+
+
+def test_dominance_alarm_when_the_reward_comes_to_follow_one_part_alone():
+    now = {"citations": 0.847, "conclusion": 0.5}
+
+    def run(start: float, end: float, parts=now) -> list[StepFigures]:
+        follows = {
+            "decides": lambda x: {"citations": end if x > 0.5 else start, "conclusion": 0.02 if x > 0.5 else 0.4}
+        }
+        return series(sub_rewards=lambda x: parts, **follows)
+
+    alarm = found(run(0.6, 0.98), "dominance")
+    assert "citations explains 98 % of how the latest rewards differ, up from 60 %" in alarm.text
+    assert alarm.query == "kind=train_step&train_step=12-12&sub_reward=citations:0.84-"
+    assert found(run(0.6, 0.9), "dominance") is None
+    assert found(run(0.98, 0.98), "dominance") is None, "so it was from the start"
+    assert found(run(0.6, 0.98, now | {"conclusion": 1.0}), "dominance") is None, "the other part is full"
+
+
+def test_alarm_is_dated_from_the_train_step_on_which_it_stands():
+    # Calls per rollout: 4 for ten steps, then none. The last five are below a quarter of 4 from step 14 on (4 of 5 are 0).
+    steps = [StepFigures(number=n, tools={"lookup": 4.0 if n <= 10 else 0.0}) for n in range(1, 201)]
+    alarm = found(steps, "tools")
+    assert alarm.step == 14
+    assert alarm.query == "kind=train_step&train_step=196-200&calls=0-1"
 
 
 def test_signal_alarm_says_why_groups_are_alike():
@@ -151,3 +176,15 @@ def test_batch_figures_split_groups_without_signal():
     assert found["ungraded_share"] == 0.3
     assert found["tools"] == {"lookup": 1.0}
     assert found["sub_rewards"] == {"exact": pytest.approx(3 / 7)}
+    assert found["decides"] == {"exact": pytest.approx(1.0)}, "the reward is that part"
+    # Seven rewards in four groups. By hand: error sqrt(2.245 * 4 / 3) / 7 = 0.2472, times Student's 2.3534 (3 degrees).
+    assert found["interval"] == (pytest.approx(3 / 7 - 0.5816, abs=2e-3), pytest.approx(3 / 7 + 0.5816, abs=2e-3))
+
+
+def test_batch_figures_say_how_much_of_the_reward_each_part_explains():
+    # Pearson's r between (0, 0, 1, 1) and (0, 1, 1, 1) is 1/sqrt(3); with (1, 1, 1, 1) there is none.
+    parts = [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (1.0, 1.0)]
+    rows = [RolloutRow("g", reward, sub_rewards={"a": part, "full": 1.0}) for reward, part in parts]
+    assert batch_figures(rows, pass_threshold=0.5)["decides"] == {"a": pytest.approx(1 / 3), "full": 0.0}
+    rows.append(RolloutRow("g", 1.0, sub_rewards={"a": 1.0}))
+    assert batch_figures(rows, pass_threshold=0.5)["decides"] == {}, "a part is missing somewhere"

@@ -15,6 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jobs import journal, selectors, supervision, troubles
+from jobs.evaluations.intervals import mean_interval
 from jobs.models import Checkpoint, Job, JobEvent
 from jobs.rollouts.models import Rollout
 from jobs.services import job_cancel, job_launch, job_pause, job_resume
@@ -63,6 +64,12 @@ def test_job_runs_to_its_end_and_everything_comes_home(launch):
     assert step.batch.rollouts.count() == 6
     assert step.validation_reward is not None
     assert step.metrics["studio"]["groups"] == 2
+    # What the page shows of the check is kept with the train step: the interval is that of its rollouts, by item.
+    checks = Rollout.objects.filter(batch__source=job.public_id, batch__kind="validation", batch__train_step=2)
+    by_item = {}
+    for key, reward in checks.values_list("group_key", "reward"):
+        by_item.setdefault(key, []).append(reward)
+    assert step.metrics["studio_validation"]["interval"] == pytest.approx(mean_interval(list(by_item.values())))
     assert job.events.filter(type="metrics").count() == 6
     assert job.events.filter(type="metrics").first().message.startswith("Step 1/6, train mean reward=")
     assert (job.started_at, job.finished_at) != (None, None)

@@ -1,5 +1,6 @@
 """Job pages: what people see and may do."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -11,14 +12,17 @@ from django.utils import timezone
 from jobs import selectors
 from jobs.agents.services import agent_version_republish
 from jobs.columns import COLUMNS
+from jobs.costs import step_charge
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
 from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.services import job_launch
 from tests.factories.agents import AgentVersionFactory
+from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
 from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
+from tests.factories.usage import PriceFactory
 
 
 def at(name: str, team, *args, query: str = "") -> str:
@@ -162,11 +166,88 @@ def test_job_state_of_a_queued_job_names_its_place(client_of, member, job, ready
     assert "Job 1 is training now" in page
 
 
+def test_job_state_of_a_job_that_nobody_takes_up_says_that_workers_are_down(client_of, member, ready_baseline):
+    job = job_launch(actor=member, baseline=ready_baseline, plan={})
+    client, page = client_of(member), at("job-state", member.team, job.public_id)
+    assert "no worker has taken it up" not in client.get(page).content.decode()
+    early = timezone.now() - timedelta(minutes=3)
+    JobEvent.objects.update(created_at=early)
+    assert "no worker has taken it up" in client.get(page).content.decode()
+    Job.objects.filter(pk=job.pk).update(status="queued", queued_at=early)
+    assert "no worker has taken it up" in client.get(page).content.decode()
+    first = job_launch(actor=member, baseline=ready_baseline, plan={})
+    Job.objects.filter(pk=first.pk).update(status="running")
+    assert "no worker has taken it up" not in client.get(page).content.decode(), "it waits for the other one"
+    Job.objects.filter(pk=first.pk).update(status="succeeded", finished_at=timezone.now())
+    assert "no worker has taken it up" not in client.get(page).content.decode(), "its turn came just now"
+
+
+def test_job_that_failed_before_it_began_keeps_nothing_and_leads_to_the_launch_form(client_of, member, viewer, job):
+    Checkpoint.objects.all().delete()
+    Job.objects.update(
+        status="failed", done_steps=0, queued_at=None, started_at=None,
+        error={"code": "bad_row", "message": "Line 17: the last message is from the assistant.", "param": None},
+    )  # fmt: skip
+    state = at("job-state", member.team, job.public_id)
+    page = client_of(member).get(state).content.decode()
+    for words in (
+        "Line 17",
+        "Stopped while checking files",
+        "nothing to keep",
+        f"clone={job.public_id}",
+        "nothing yet",
+    ):
+        assert words in page, words
+    assert "Files checked" not in page
+    assert f"clone={job.public_id}" not in client_of(viewer).get(state).content.decode()
+
+
+def test_job_cancelled_without_a_checkpoint_offers_none_to_evaluate(client_of, member, job):
+    Checkpoint.objects.all().delete()
+    Job.objects.update(status="cancelled", best_checkpoint=None)
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "No checkpoint is kept; launch it again" in page
+    assert "Evaluate" not in page
+
+
+def test_job_paused_says_what_resuming_holds_and_where_the_reason_is(client_of, member, job):
+    PriceFactory(usd="0.02")
+    for step in range(1, 7):
+        step_charge(job, step=step, attempt=1, seconds=5, at=timezone.now())
+    client, state = client_of(member), at("job-state", member.team, job.public_id)
+    page = client.get(state).content.decode()
+    assert "$0.60" in page
+    assert "near $1.00 at the end" in page, "six of ten train steps cost $0.60"
+    Job.objects.update(status="paused", status_note="Paused at $0.60: the plan stops at $0.50.")
+    page = client.get(state).content.decode()
+    assert "Resume and hold $0.50" in page, "four more at $0.10, and a quarter more than that"
+    assert f"/ledger/?for={job.public_id}" in page
+    Job.objects.update(status_note="Paused by rule on an alarm: Train runs away from validation.")
+    assert 'href="#alarms"' in client.get(state).content.decode()
+
+
+def test_job_running_says_when_validation_is_checked_next(client_of, member, job):
+    Job.objects.update(plan=job.plan | {"eval_interval": 4})
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "after train step 8, in about 4 s" in page, "two more train steps of 2 s"
+
+
+def test_job_estimate_stands_beside_the_truth(client_of, member, job):
+    estimate = {"low": 30.0, "high": 90.0, "seconds": 60.0, "usd": 0.60, "usd_high": 0.90}
+    JobEvent.objects.filter(data__has_key="estimate").update(data={"estimate": estimate})
+    PriceFactory(usd="0.02")
+    step_charge(job, step=1, attempt=1, seconds=50, at=timezone.now())
+    Job.objects.update(status="succeeded", finished_at=timezone.now(), result={"seconds": 50, "rollouts": 60})
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "30 s to 1 min 30 s; it held" in page
+    assert "$0.60, at most $0.90; it did not hold" in page, "50 s at $0.02 are $1.00"
+
+
 def test_job_state_of_a_silent_job_says_since_when(client_of, member, job):
     Job.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=6))
-    assert (
-        "No sign of life since" in client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
-    )
+    page = client_of(member).get(at("job-state", member.team, job.public_id)).content.decode()
+    assert "No sign of life since" in page
+    assert "pill--warn" in page
 
 
 def test_job_detail_before_the_first_step_says_what_will_appear(client_of, member, ready_baseline):
@@ -372,6 +453,64 @@ def test_job_events_tell_the_whole_story_by_level(client_of, member, job):
     page = client.get(at("job-events", member.team, job.public_id, query="?level=warn")).content.decode()
     assert "The card is hot" in page
     assert "Launched by" not in page
+
+
+def test_job_events_of_a_live_job_come_once_each_however_many_are_added_between_the_pages(client_of, member, job):
+    same = timezone.now()
+    JobEvent.objects.bulk_create(
+        JobEvent(job=job, sequence=n, message=f"event {n}.", created_at=same) for n in range(1, 151)
+    )
+    client, seen, query = client_of(member), [], ""
+    while query is not None:
+        page = client.get(at("job-events", member.team, job.public_id, query=query)).content.decode()
+        seen += re.findall(r"event (\d+)\.", page)
+        more = re.search(r'href="(\?before=[^"]+)"', page)
+        query = more and more[1]
+        event_note(job, "It goes on.")
+    assert [int(n) for n in seen] == list(range(150, 0, -1))
+
+
+def test_job_pages_of_a_long_job_ask_as_many_queries_as_of_a_short_one(client_of, member, job):
+    client, counts = client_of(member), {}
+    pages_ = [at(name, member.team, job.public_id) for name in ("job-detail", "job-state", "job-charts", "job-events")]
+    like, now = TrainStep.objects.filter(job=job).last(), timezone.now()
+
+    def look() -> None:
+        for page in pages_:
+            with CaptureQueriesContext(connection) as found:
+                assert client.get(page).status_code == 200
+            counts.setdefault(page, []).append(len(found))
+
+    look()
+    TrainStep.objects.bulk_create(
+        TrainStep(job=job, number=n, mean_reward=0.5, metrics=like.metrics, rollouts=24, validation_rollouts=0)
+        for n in range(7, 501)
+    )
+    JobEvent.objects.bulk_create(
+        JobEvent(job=job, sequence=n, type="metrics", message="Step", created_at=now) for n in range(1, 1001)
+    )
+    Job.objects.update(done_steps=500, total_steps=600)
+    look()
+    assert all(short == long for short, long in counts.values()), counts
+    assert len(client.get(pages_[0]).content) < 250_000
+
+
+def test_alarm_leads_to_the_rollouts_that_show_it_and_to_no_others(client_of, member, job):
+    shares = {"groups": 2, "groups_low": 0, "groups_high": 0, "tools": {}, "ungraded_share": 0.5, "mean_reward": 1.0}
+    batch = RolloutBatchFactory(team=member.team, source=job.public_id, kind="train_step", train_step=6)
+    good, lost = (
+        RolloutFactory(batch=batch, group_key=key, reward=reward) for key, reward in (("a", 1.0), ("b", None))
+    )
+    TrainStep.objects.update(metrics={"studio": shares})
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    link = re.search(r'href="([^"]+)">Read the ungraded ones: 1 rollout<', page)[1].replace("&amp;", "&")
+    listed = client_of(member).get(link + "&by=rollout").content.decode()
+    assert lost.public_id in listed
+    assert good.public_id not in listed
+    lost.delete()
+    page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
+    assert "Rollouts stay ungraded" in page
+    assert "Read the ungraded ones" not in page, "there is none to read"
 
 
 def test_checkpoint_evaluate_measures_it_as_its_baseline_was(client_of, member, job, settings, tmp_path):

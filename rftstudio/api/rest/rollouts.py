@@ -101,7 +101,9 @@ class StepWire(Wire):
 _HELP = {
     "source": "Id of a job or an evaluation.", "train_step": "3, or 3-9.", "item": "Its key.", "reward": "0.5-1",
     "steps": "2-4", "calls": "0, or 1-3.", "tool": "Its name.", "stop": "A stop reason.", "status": "A status.",
-    "passed": "1 or 0.", "graded": "1 or 0.", "error": "1 or 0.", "batch": "Its id.",
+    "passed": "1 or 0.", "graded": "1 or 0.", "error": "1 or 0.", "batch": "Its id.", "tokens": "Written: 200, or 200-900.",
+    "sub_reward": "Name and range: citations:0.8-1.", "alike": "1: graded like all its siblings; or 0.",
+    "kind": "train_step, validation, evaluation, import or rerun.",
     "q": f"Whole words, or conclu* for any ending; the newest {search.MOST:,} matches.",
 }  # fmt: skip
 

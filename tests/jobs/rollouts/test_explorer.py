@@ -62,10 +62,58 @@ def test_every_filter_narrows(team):
     assert found("q=%00") == found("")
 
 
+def test_filters_that_lead_an_alarm_to_its_rollouts(team):
+    train = RolloutBatchFactory(team=team, source="ftjob-1", train_step=7, kind="train_step")
+    check = RolloutBatchFactory(team=team, source="ftjob-1", train_step=7, kind="validation")
+
+    def made(batch, key, *rewards):
+        parts = {None: {}, 0.0: {"cites": 0.9, "says so": 0.1}, 1.0: {"cites": 0.2, "says so": 0.1}}
+        return [
+            RolloutFactory(batch=batch, group_key=key, reward=reward, sub_rewards=parts[reward], output_tokens=100 * n)
+            for n, reward in enumerate(rewards)
+        ]
+
+    low, mixed, lone = (
+        made(train, "low", 0.0, 0.0, None),
+        made(train, "mixed", 0.0, 1.0),
+        made(train, "lone", 1.0, None),
+    )
+    checked = made(check, "low", 1.0, 1.0)
+
+    def found(query):
+        return {row.id for row in rows(team=team, filters=filters(f"source=ftjob-1&{query}"))}
+
+    def ids(*rollouts):
+        return {rollout.id for rollout in rollouts}
+
+    assert found("kind=validation") == ids(*checked)
+    assert found("kind=train_step&alike=1") == ids(low[0], low[1])
+    assert found("alike=1&passed=1") == ids(*checked)
+    assert found("kind=train_step&alike=0") == ids(low[2], *mixed, *lone)
+    assert found("tokens=100-") == ids(low[1], low[2], mixed[1], lone[1], checked[1])
+    assert found("sub_reward=cites:0.85-") == ids(low[0], low[1], mixed[0])
+    assert found("sub_reward=says+so:0.1") == found("graded=1"), "a name may hold a blank"
+    assert found("sub_reward=absent:0-1") == set()
+
+
+@pytest.mark.parametrize(
+    "query, words",
+    [
+        ("source=x&sub_reward=0.5-1", "names no part and range"),
+        ("source=x&sub_reward=cites:high", "is no range"),
+        ("kind=exam", "is no kind. Use one of evaluation, train_step"),
+        ("alike=1", "choose a job, an evaluation or an item as well"),
+        ("tokens=5-&kind=validation", "choose a job, an evaluation or an item as well"),
+    ],
+)
+def test_filters_that_cannot_be_read_say_so(query, words):
+    assert words in " ".join(filters(query).problems)
+
+
 @pytest.mark.parametrize(
     "query",
     ["", "source=ftjob-1", "batch={batch}", "item=item-1", "train_step=7", "item=item-1&reward=0.9-1",
-     "error=1&source=ftjob-1", "q=pears", "tool=calc"],
+     "error=1&source=ftjob-1", "kind=train_step", "source=ftjob-1&tokens=0-", "q=pears", "tool=calc"],
 )  # fmt: skip
 @pytest.mark.parametrize("how", [{}, {"is_near": True}, {"is_rare": True}])
 def test_rows_of_another_team_are_never_found(team, stranger, query, how):
@@ -77,9 +125,12 @@ def test_rows_of_another_team_are_never_found(team, stranger, query, how):
 
 
 def test_chips_say_each_filter_in_words():
-    query = QueryDict("reward=0.5-1&error=1&stop=max_steps&train_step=5-")
+    query = QueryDict(
+        "reward=0.5-1&error=1&stop=max_steps&train_step=5-&sub_reward=a:0.5-&kind=train_step&source=ftjob-1"
+    )
     assert [(c["label"], c["value"]) for c in chips(filters_from(query), query)] == [
-        ("Train steps", "5 to any"), ("Reward", "0.5 to 1"), ("Ended", "step limit reached"), ("With an error", "yes"),
+        ("From", "ftjob-1"), ("Train steps", "5 to any"), ("Reward", "0.5 to 1"), ("Sub-reward", "a 0.5 to any"),
+        ("Ended", "step limit reached"), ("With an error", "yes"), ("Tried for", "train step"),
     ]  # fmt: skip
 
 
