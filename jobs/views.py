@@ -6,7 +6,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs import pages, selectors, services
+from jobs import launch_pages, pages, selectors, services
 from jobs.columns import COLUMNS, cells, columns_chosen
 from jobs.forms import NoteForm
 from rftstudio.core.errors import NotFound
@@ -35,6 +35,7 @@ def job_list(request: TeamRequest) -> HttpResponse:
         "every_column": [(column, column in columns) for column in COLUMNS],
         "next_before": page[PAGE - 1].number if len(page) > PAGE else None,
         "may_launch": can(request.actor, Permission.JOB_LAUNCH),
+        "drafts": launch_pages.drafts_shown(request.actor),
         "newest_baseline": selectors.baseline_list(team=request.actor.team).first(),
     }
     return render(request, "jobs/job_list.html", context)
