@@ -99,7 +99,11 @@ class LaunchForm(forms.Form):
 
     def opened(self, values: Mapping[str, str], launch_key: str) -> dict[str, str]:
         """A draft as a filled-in form: fields that came later have their start value."""
-        return {name: self.shown(name) for name in self.fields} | dict(values) | {"launch_key": launch_key}
+        return (
+            {name: self.shown(name) for name in self.fields}
+            | {name: value for name, value in values.items() if name not in NOT_KEPT}
+            | {"launch_key": launch_key}
+        )
 
     def shown(self, name: str) -> str:
         """The start value of a field as a browser would send it."""
@@ -121,6 +125,12 @@ class LaunchForm(forms.Form):
     @property
     def advanced(self) -> list[tuple[forms.BoundField, str]]:
         return self.group(*(n for n, one in FIELDS.items() if one.is_advanced and not n.startswith("stop_")))
+
+    @property
+    def is_advanced_wrong(self) -> bool:
+        """Whether an error stands where the page folds its fields away."""
+        basic = {name for name, one in FIELDS.items() if not one.is_advanced}
+        return self.is_bound and bool(set(self.errors) & ({"name", *SECTION_3} - basic))
 
     def clean(self) -> dict[str, Any]:
         """Each hyperparameter read by the table's own rule, so that an error stands at its field."""

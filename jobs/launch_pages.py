@@ -23,6 +23,8 @@ from rftstudio.teams.actor import Actor
 from rftstudio.teams.permissions import Permission, can
 
 MENU_JOBS, MENU_DRAFTS = 8, 5
+#: Errors that say nothing against what is filled in.
+_NO_FIELDS = {"read_warnings", "override", NON_FIELD_ERRORS}
 
 #: The two ways of training, as the form speaks of them.
 METHOD_CARDS = [
@@ -99,7 +101,7 @@ def launch_context(
         "draft": draft,
         "draft_title": draft_title(draft) if draft else "",
         "draft_note": draft_note(draft, baseline) if draft else "",
-        "wrong_fields": len([name for name in form.errors if name != NON_FIELD_ERRORS]) if form.is_bound else 0,
+        "wrong_fields": len(set(form.errors) - _NO_FIELDS) if form.is_bound else 0,
         "source": source,
         "source_title": title_of(source) if source else "",
         "source_baseline": evaluation_selectors.title_of(source.baseline) if source else "",
@@ -160,8 +162,7 @@ def _range(guess: Estimate, derived: Derived, actor: Actor) -> dict[str, Any]:
 
 def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]:
     """Derived sentence, estimate, readiness and the button. Reads the form as far as it is filled in."""
-    # A tick that is missing says nothing against the numbers.
-    filled = form.is_bound and not set(form.errors) - {"read_warnings", "override", NON_FIELD_ERRORS}
+    filled = form.is_bound and not set(form.errors) - _NO_FIELDS
     backend = (form.cleaned_data.get("backend") if form.is_bound else form.initial.get("backend")) or "trl"
     method = (form.chosen_method if form.is_bound else form.initial.get("method")) or Job.Method.REINFORCEMENT
     verdict = selectors.launch_verdict(baseline=baseline, backend=backend, method=method)
