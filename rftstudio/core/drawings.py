@@ -113,7 +113,7 @@ def range_strip(low: float, likely: float, high: float, *, words: Sequence[str],
         else "",
         f'<text x="{_n(places[2])}" y="56" text-anchor="end">{escape(words[2])}</text>',
     ]
-    name = f"From {words[0]} to {words[2]}, most likely {words[1]}" + (f"; {len(dots)} earlier jobs" if dots else "")
+    name = f"From {words[0]} to {words[2]}, most likely {words[1]}" + (f"; earlier jobs: {len(dots)}" if dots else "")
     return (
         f'<svg class="drawing range-strip" viewBox="0 0 {width} 62" role="{"group" if dots else "img"}" aria-label="{escape(name)}">'
         f'<path class="line-strong" d="M{_n(left)} 31.5H{_n(right)}"/>'
