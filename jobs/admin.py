@@ -3,7 +3,7 @@
 from django.contrib import admin, messages
 
 from jobs import services
-from jobs.models import Checkpoint, Job, JobEvent, TrainStep
+from jobs.models import Checkpoint, Job, JobEvent, LaunchDraft, TrainStep
 from rftstudio.core.errors import StudioError
 from rftstudio.teams.actor import system_actor
 
@@ -19,6 +19,13 @@ class LookOnly(admin.ModelAdmin):
 
     def has_delete_permission(self, request, obj=None) -> bool:
         return False
+
+
+@admin.register(LaunchDraft)
+class LaunchDraftAdmin(LookOnly):
+    list_display = ("public_id", "team", "name", "created_by", "updated_at")
+    list_select_related = ("team", "created_by")
+    search_fields = ("public_id", "team__slug", "name")
 
 
 @admin.register(Job)

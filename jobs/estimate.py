@@ -56,6 +56,12 @@ class Estimate:
     formula: str
     basis: str
     paces: tuple[float, ...] = ()
+    jobs: tuple[int, ...] = ()  # the numbers of the earlier jobs, as their paces stand
+
+    @staticmethod
+    def seconds_at(pace: float, derived: Derived) -> float:
+        """What this work takes at that pace."""
+        return START_SECONDS + work_of(derived) * pace
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -70,7 +76,8 @@ def estimate(
 ) -> Estimate:
     """From earlier jobs if there are any, else from the pace of the baseline's rollouts."""
     work = work_of(derived)
-    paces = tuple(sorted(run.pace for run in past))
+    runs = sorted(past, key=lambda run: run.pace)
+    paces = tuple(run.pace for run in runs)
     if paces:
         pace, lowest, highest = median(paces), paces[0], paces[-1]
         spread = BLIND_FACTOR if len(paces) < 3 else SEEN_FACTOR
@@ -91,7 +98,7 @@ def estimate(
     priced = second_price is not None
     return Estimate(
         seconds, low, high, seconds * second_price if priced else None, high * second_price if priced else None,
-        formula_of(derived, pace), basis, paces,
+        formula_of(derived, pace), basis, paces, tuple(run.number for run in runs),
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """The launch form, made from the table of hyperparameters."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
@@ -19,6 +19,12 @@ OWN = (
 )  # fmt: skip
 
 
+#: Given anew for each launch.
+NOT_KEPT = ("launch_key", "read_warnings", "override")
+#: "How much" on the page, its advanced part too.
+SECTION_3 = ("seed", "extras", *(name for name in FIELDS if not name.startswith("stop_")))
+
+
 def _form_field(one: Field) -> forms.Field:
     common = {"label": one.label, "help_text": one.help, "required": False}
     if one.choices:
@@ -28,6 +34,11 @@ def _form_field(one: Field) -> forms.Field:
     if one.default == AUTO:
         field.widget.attrs["placeholder"] = "automatic"
     return field
+
+
+class _Extras(forms.JSONField):
+    def prepare_value(self, value: Any) -> Any:
+        return "" if value is None else super().prepare_value(value)
 
 
 class LaunchForm(forms.Form):
@@ -40,7 +51,8 @@ class LaunchForm(forms.Form):
         initial=Job.Method.REINFORCEMENT,
     )  # fmt: skip
     learn_from = forms.ChoiceField(
-        label="Learn from", required=False, help_text="Train items only. An answer without tool calls teaches to answer without them.",
+        label="Learn from", required=False, error_messages={"invalid_choice": "This baseline does not offer that. Choose anew."},
+        help_text="Train items only. An answer without tool calls teaches to answer without them.",
     )  # fmt: skip
     least_reward = forms.FloatField(
         label="Least reward", required=False, help_text="Of rollouts; empty takes the grader's pass mark."
@@ -49,14 +61,14 @@ class LaunchForm(forms.Form):
         label="Of one item at most", required=False, initial=2, min_value=1, max_value=MOST_PER_ITEM,
         help_text="The best by reward, then the one with fewest tool calls.",
     )  # fmt: skip
-    extras = forms.JSONField(
+    extras = _Extras(
         label="Trainer extras", required=False, widget=forms.Textarea(attrs={"rows": 2}),
         help_text='For GPUs, as JSON: {"use_vllm": true, "vllm_mode": "colocate"}. docs/training.md lists them.',
     )  # fmt: skip
     seed = forms.IntegerField(
         initial=0, min_value=0, max_value=2**31 - 1, label="Seed", help_text="The same seed gives the same run."
     )
-    launch_key = forms.CharField(widget=forms.HiddenInput, required=False)
+    launch_key = forms.CharField(widget=forms.HiddenInput, required=False, max_length=64)
     read_warnings = forms.BooleanField(required=False, label="I have read the warnings and launch anyway")
     override = forms.CharField(
         required=False, max_length=400, label="Why launch although it is blocked?",
@@ -75,6 +87,29 @@ class LaunchForm(forms.Form):
         for name, one in FIELDS.items():
             self.fields[name] = _form_field(one)
 
+    @property
+    def kept(self) -> dict[str, str]:
+        """What stands in each field, for a draft. Consent and reasons are given at the launch, so they are not kept."""
+        return {name: self.data.get(name, "") for name in self.fields if name not in NOT_KEPT}
+
+    def started_anew(self) -> dict[str, str]:
+        """What stands in each field, but for section 3, which starts again."""
+        fresh = {name: self.shown(name) for name in self.fields if name in SECTION_3}
+        return {name: self.data.get(name, "") for name in self.fields} | fresh
+
+    def opened(self, values: Mapping[str, str], launch_key: str) -> dict[str, str]:
+        """A draft as a filled-in form: fields that came later have their start value."""
+        return (
+            {name: self.shown(name) for name in self.fields}
+            | {name: value for name, value in values.items() if name not in NOT_KEPT}
+            | {"launch_key": launch_key}
+        )
+
+    def shown(self, name: str) -> str:
+        """The start value of a field as a browser would send it."""
+        value = self.fields[name].prepare_value(self.get_initial_for_field(self.fields[name], name))
+        return "" if value is None or value is False else str(value)
+
     def group(self, *names: str) -> list[tuple[forms.BoundField, str]]:
         """Bound fields with their units."""
         return [(self[name], FIELDS[name].unit) for name in names]
@@ -90,6 +125,12 @@ class LaunchForm(forms.Form):
     @property
     def advanced(self) -> list[tuple[forms.BoundField, str]]:
         return self.group(*(n for n, one in FIELDS.items() if one.is_advanced and not n.startswith("stop_")))
+
+    @property
+    def is_advanced_wrong(self) -> bool:
+        """Whether an error stands where the page folds its fields away."""
+        basic = {name for name, one in FIELDS.items() if not one.is_advanced}
+        return self.is_bound and bool(set(self.errors) & ({"name", *SECTION_3} - basic))
 
     def clean(self) -> dict[str, Any]:
         """Each hyperparameter read by the table's own rule, so that an error stands at its field."""

@@ -87,6 +87,24 @@ class Job(TeamOwned):
         return self.status not in {self.Status.SUCCEEDED, self.Status.FAILED, self.Status.CANCELLED, self.Status.PAUSED}
 
 
+class LaunchDraft(TeamOwned):
+    """A launch form put aside, ready or not. It holds no money; launching it ends it."""
+
+    public_id = PublicIdField("draft_")
+    name = models.CharField(max_length=120, blank=True)
+    baseline = models.ForeignKey(Evaluation, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    baseline_was = models.CharField(
+        max_length=200, blank=True, help_text="What the baseline was called, should it be deleted."
+    )
+    launch_key = models.CharField(
+        max_length=64, help_text="The form's one-time key: saving twice changes one draft, and its job takes it over."
+    )
+    values = models.JSONField(default=dict, help_text="Each field of the form as it was filled in, checked or not.")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "launch_key"], name="launch_draft_once_per_launch_key")]
+
+
 class TrainStep(models.Model):
     """One optimiser update and the batch of rollouts behind it."""
 

@@ -16,7 +16,7 @@ from jobs.backends.registry import backend_get
 from jobs.estimate import Estimate, PastRun, estimate
 from jobs.evaluations import intervals, readiness
 from jobs.evaluations.models import Evaluation
-from jobs.evaluations.selectors import readiness_facts
+from jobs.evaluations.selectors import evaluation_list, readiness_facts
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.plan import Derived, Ground, plan_derive, weights_bytes
@@ -60,6 +60,11 @@ def checkpoint_list(job: Job) -> QuerySet[Checkpoint]:
 def result_files(job: Job) -> QuerySet[SourceFile]:
     """What a provider wrote about an ended job and we keep."""
     return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
+
+
+def baseline_list(*, team: Team) -> QuerySet[Evaluation]:
+    """Finished evaluations, which a job may start from, newest first."""
+    return evaluation_list(team=team).filter(status=Evaluation.Status.SUCCEEDED)
 
 
 def event_list(job: Job, *, before: str = "") -> QuerySet[JobEvent]:

@@ -1,7 +1,7 @@
 """Writes about jobs that a person asks for: launch, pause, resume, cancel.
 
-What people decide about checkpoints lives in `checkpoints`, what workers do by themselves in `supervision`; their doors
-stand here too.
+What people decide about checkpoints lives in `checkpoints`, drafts of the launch form in `drafts`, what workers do by
+themselves in `supervision`; their doors stand here too.
 """
 
 import math
@@ -24,6 +24,7 @@ from jobs.checkpoints import (
     checkpoint_promote,
     checkpoint_publish,
 )
+from jobs.drafts import draft_delete, draft_end, draft_save
 from jobs.evaluations.facts import BLOCK, OK
 from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
@@ -48,6 +49,8 @@ __all__ = [
     "checkpoint_promote",
     "checkpoint_publish",
     "choice_of",
+    "draft_delete",
+    "draft_save",
     "job_cancel",
     "job_credit",
     "job_launch",
@@ -158,6 +161,7 @@ def _job_create(
         total_steps=plan["max_steps"],
         **order,
     )
+    draft_end(actor=actor, job=job)
     derived, guess = selectors.job_estimate(
         baseline=baseline, plan=plan, backend=job.backend, choice=job.demonstrations or None
     )

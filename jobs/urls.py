@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from jobs import checkpoint_views, views
+from jobs import checkpoint_views, launch_views, views
 from jobs.home_views import home_urlpatterns
 from jobs.version_panel import version_panel
 
@@ -12,8 +12,10 @@ _KEPT = "t/<slug:team>/checkpoints/<str:public_id>"
 urlpatterns = [
     *home_urlpatterns,
     path(f"{_HERE}/", views.job_list, name="job-list"),
-    path(f"{_HERE}/new/", views.job_new, name="job-new"),
-    path(f"{_HERE}/new/estimate/", views.job_estimate, name="job-estimate"),
+    path(f"{_HERE}/new/", launch_views.job_new, name="job-new"),
+    path(f"{_HERE}/new/estimate/", launch_views.job_estimate, name="job-estimate"),
+    path(f"{_HERE}/drafts/<str:public_id>/", launch_views.draft_open, name="draft-open"),
+    path(f"{_HERE}/drafts/<str:public_id>/delete/", launch_views.draft_delete, name="draft-delete"),
     path(f"{_HERE}/compare/", views.job_compare, name="job-compare"),
     path(f"{_HERE}/<str:public_id>/", views.job_detail, name="job-detail"),
     path(f"{_HERE}/<str:public_id>/state/", views.job_state, name="job-state"),

@@ -86,6 +86,42 @@ def rollout_strip(
     )
 
 
+def range_strip(low: float, likely: float, high: float, *, words: Sequence[str], dots: Iterable[dict] = ()) -> str:
+    """An estimate: its span, where it most likely ends, and rings for what happened before, each {at, label, url}.
+
+    `words` name low, likely and high. The scale begins at nothing, so that a wide span looks wide.
+    """
+    width, left, right = 344, 6.0, 338.0
+    dots = list(dots)
+    top = max([high, *(dot["at"] for dot in dots)]) * 1.04 or 1.0
+
+    def x(value: float) -> float:
+        return left + (right - left) * max(0.0, value) / top
+
+    rings = "".join(
+        f'<a href="{escape(dot["url"])}" aria-label="{escape(dot["label"])}"><title>{escape(dot["label"])}</title>'
+        f'<circle class="fill-surface line-ink-2" cx="{_n(x(dot["at"]))}" cy="12" r="4" stroke-width="1.4"/></a>'
+        for dot in dots
+    )
+    # The middle word gives way to its neighbours; the first and the last stand at their ends.
+    places = [max(x(low), left), min(max(x(likely), x(low) + 70), x(high) - 70), min(x(high), right)]
+    middle = places[1] if x(high) - x(low) > 150 else None
+    texts = [
+        f'<text x="{_n(places[0])}" y="56">{escape(words[0])}</text>',
+        f'<text class="strong" x="{_n(middle)}" y="56" text-anchor="middle">{escape(words[1])}</text>'
+        if middle
+        else "",
+        f'<text x="{_n(places[2])}" y="56" text-anchor="end">{escape(words[2])}</text>',
+    ]
+    name = f"From {words[0]} to {words[2]}, most likely {words[1]}" + (f"; earlier jobs: {len(dots)}" if dots else "")
+    return (
+        f'<svg class="drawing range-strip" viewBox="0 0 {width} 62" role="{"group" if dots else "img"}" aria-label="{escape(name)}">'
+        f'<path class="line-strong" d="M{_n(left)} 31.5H{_n(right)}"/>'
+        f'<rect class="fill-plus-soft" x="{_n(x(low))}" y="24" width="{_n(x(high) - x(low))}" height="15" rx="3"/>'
+        f'<path class="line-ink" d="M{_n(x(likely))} 20V43" stroke-width="2.5"/>{rings}{"".join(texts)}</svg>'
+    )
+
+
 def _strip_label(dots: list[dict]) -> str:
     graded = [dot["reward"] for dot in dots if dot.get("reward") is not None]
     words = [f"{len(dots)} rollouts"]

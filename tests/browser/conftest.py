@@ -123,6 +123,7 @@ def picture() -> Callable:
     def keep(page, name: str, *, whole: bool = False) -> None:
         if folder:
             Path(folder).mkdir(parents=True, exist_ok=True)
-            page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=whole)
+            # Hiding the caret would leave style attributes behind, which htmx copies and the content policy refuses.
+            page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=whole, caret="initial")
 
     return keep

@@ -1,12 +1,16 @@
 """Evaluation, launch and job pages in a real browser: drawn, accessible, kept by the content policy."""
 
+from decimal import Decimal
+
 import pytest
 from django.utils import timezone
 
 from jobs.events import event_note
-from jobs.models import Checkpoint, Job, TrainStep
+from jobs.models import Checkpoint, Job, LaunchDraft, TrainStep
 from jobs.services import job_launch
+from rftstudio.usage.services import quota_set
 from tests.factories.studio import ready_baseline_of
+from tests.factories.usage import PriceFactory
 
 LOOKS = [("wide", "light"), ("wide", "dark"), ("phone", "light")]
 
@@ -66,19 +70,51 @@ def test_job_page_is_drawn_and_accessible(signed_in_page, owner, job, axe, pictu
 
 
 @pytest.mark.parametrize("width,theme", LOOKS[1:])
-def test_launch_page_prices_while_typing_and_launches(signed_in_page, owner, baseline, axe, picture, width, theme):
+def test_launch_page_starts_from_a_job_is_put_aside_and_launches(
+    signed_in_page, owner, baseline, axe, picture, complaints, width, theme
+):
+    PriceFactory(usd=Decimal("0.004"))
+    quota_set(actor=owner, usd_month=Decimal(12))
+    first = job_launch(actor=owner, baseline=baseline, plan={"n_epochs": 2}, name="first try")
+    Job.objects.update(status="succeeded", result={"seconds": 90, "rollouts": 1920})
     page = signed_in_page(owner, width=width, theme=theme)
     page.goto(f"/t/duty-desk/jobs/new/?baseline={baseline.public_id}")
     page.get_by_text("120 ÷ 8 × 1 = 15").wait_for()
     picture(page, f"launch-{width}-{theme}", whole=True)
+    page.get_by_text("Start from an earlier job").click()
+    picture(page, f"launch-menu-{width}-{theme}")
+    page.get_by_role("link", name="first try").click()
+    page.get_by_text(f"Filled in from job {first.number}").wait_for()
+    page.get_by_text("120 ÷ 8 × 2 = 30").wait_for()
     page.get_by_label("Epochs").fill("3")
     page.get_by_text("120 ÷ 8 × 3 = 45").wait_for()
+    page.wait_for_load_state("networkidle")
+    picture(page, f"launch-clone-{width}-{theme}", whole=True)
+    assert axe(page) == []
+    page.get_by_label("Items per train step").fill("many")
+    page.get_by_role("button", name="Save as draft").click()
+    page.get_by_text("One field has to change").wait_for()
+    picture(page, f"launch-draft-{width}-{theme}", whole=True)
+    assert axe(page) == []
+    page.goto("/t/duty-desk/jobs/")
+    picture(page, f"jobs-{width}-{theme}", whole=True)
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.get_by_role("region", name="Drafts").get_by_role("link", name="first try, again").click()
+    page.get_by_label("Items per train step").fill("8")
+    page.get_by_text("120 ÷ 8 × 3 = 45").wait_for()
+    page.get_by_role("button", name="Launch").click()  # without the tick
+    page.get_by_text("Read the warnings and tick this").wait_for()
+    assert all("422" in words for words in complaints)  # the browser notes that answer itself
+    complaints.clear()
+    picture(page, f"launch-422-{width}-{theme}", whole=True)
     assert axe(page) == []
     page.get_by_label("I have read the warnings").check()
     page.wait_for_load_state("networkidle")
-    page.get_by_role("button", name="Launch").click()
+    page.get_by_role("button", name="Launch and hold $").click()
     page.get_by_text("Checking files and grader").wait_for()
-    assert Job.objects.get().plan["n_epochs"] == 3
+    assert Job.objects.latest("id").plan["n_epochs"] == 3
+    assert not LaunchDraft.objects.exists()
 
 
 def test_lists_comparisons_and_forms_are_accessible(signed_in_page, owner, job, baseline, axe, picture):

@@ -35,6 +35,18 @@ def test_bar_stays_in_its_track(share, width):
     assert (rects[1].get("width") if len(rects) > 1 else None) == width
 
 
+def test_range_strip_is_drawn_to_scale_and_its_rings_lead_to_what_happened():
+    drawn = drawings.range_strip(
+        25.0, 50.0, 100.0, words=["25 s", "50 s", "100 s"], dots=[{"at": 50.0, "label": "Job 3 <x>", "url": "/jobs/3/"}]
+    )
+    # 6 + 332 × value ÷ 104
+    assert '<rect class="fill-plus-soft" x="85.81" y="24" width="239.42"' in drawn
+    assert 'd="M165.62 20V43"' in drawn
+    assert 'cx="165.62"' in drawn
+    assert "Job 3 &lt;x&gt;" in drawn
+    assert 'aria-label="From 25 s to 100 s, most likely 50 s; earlier jobs: 1"' in drawn
+
+
 def test_stacked_bar_never_leaves_its_track():
     rects = parsed(drawings.stacked_bar([(90, "ink-2"), (30, "ink-3")], 100)).findall("rect")
     assert sum(float(rect.get("width")) for rect in rects[1:]) <= 100

@@ -102,6 +102,8 @@ _RULES = {
     "evaluation-pivot": _r("evaluation", get=_SEE),
     "evaluation-cancel": _r("evaluation", post=_RUN),
     "job-estimate": _r(post=_JOB),
+    "launch-draft-list": _r(get=_JOB, post=_JOB),
+    "launch-draft-get": _r("launch_draft", get=_JOB, put=_JOB, delete=_JOB),
     "job-list": _r(get=_SEE, post=_JOB),
     "job-get": _r("job", get=_SEE),
     "job-pause": _r("job", post=_JOB),

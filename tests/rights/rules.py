@@ -217,6 +217,8 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "jobs:job-list": see(),
     "jobs:job-new": form(P.JOB_LAUNCH),
     "jobs:job-estimate": TeamRule(get=P.JOB_LAUNCH),
+    "jobs:draft-open": TeamRule(get=P.JOB_LAUNCH, of=("launch_draft",)),
+    "jobs:draft-delete": act(P.JOB_LAUNCH, "launch_draft"),
     "jobs:job-compare": see(),
     "jobs:job-detail": see("job"),
     "jobs:job-state": see("job"),

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from datasets.labelling.services import task_create
 from jobs.agents.models import Tool
-from jobs.models import Checkpoint, Job
+from jobs.models import Checkpoint, Job, LaunchDraft
 from jobs.rollouts.models import MaskRule, RegradeRun, SavedView
 from rftstudio.notify.models import Delivery, Event, Sink
 from rftstudio.notify.services import webhook_create
@@ -81,6 +81,7 @@ def world_of(team) -> dict[str, object]:
         "rollout": rollout.public_id,
         "evaluation": baseline.public_id,
         "job": job.public_id,
+        "launch_draft": LaunchDraft.objects.create(team=team, baseline=baseline, launch_key="k").public_id,
         "eval": job.public_id.replace("ftjob-", "eval_"),
         "eval_run": baseline.batch.public_id.replace("batch-", "evalrun_"),
         "eval_item": rollout.public_id.replace("roll-", "outputitem_"),

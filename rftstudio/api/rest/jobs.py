@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from jobs import plan as plans
 from jobs import selectors, services
 from jobs.backends.registry import BACKENDS
+from jobs.drafts import draft_get
 from jobs.evaluations.selectors import evaluation_get
 from jobs.models import Job, TrainStep
 from jobs.words import next_of, words_of
@@ -96,6 +97,12 @@ class JobNew(_Order):
     seed = serializers.IntegerField(min_value=0, max_value=2**31 - 1, default=0)
     override = serializers.CharField(
         max_length=400, allow_blank=True, default="", help_text="Why it is launched although readiness blocks it."
+    )
+    draft = serializers.CharField(
+        max_length=64,
+        allow_blank=True,
+        default="",
+        help_text="A draft that ends with this launch. Its values are not read.",
     )
 
     example = {"baseline": example_id("evalrun_"), "plan": {"n_epochs": 1}, "name": "First", "seed": 0}
@@ -188,7 +195,9 @@ class JobList(Endpoint):
     def post(self, request: Request) -> Response:
         wanted = self.values(JobNew)
         baseline = evaluation_get(team=self.team, public_id=wanted.pop("baseline"))
-        job = services.job_launch(actor=self.actor, baseline=baseline, **wanted)
+        draft = wanted.pop("draft")
+        key = draft_get(team=self.team, public_id=draft).launch_key if draft else ""
+        job = services.job_launch(actor=self.actor, baseline=baseline, launch_key=key, **wanted)
         return self.shown(job, JobWire, status=201)
 
 

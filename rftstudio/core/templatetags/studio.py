@@ -123,6 +123,11 @@ def rollout_strip(
 
 
 @register.simple_tag
+def range_strip(low: float, likely: float, high: float, words: Any, dots: Any = ()) -> SafeString:
+    return mark_safe(drawings.range_strip(low, likely, high, words=words, dots=dots))  # noqa: S308
+
+
+@register.simple_tag
 def step_ribbon(path: str, tools: Any = (), part_after: int | None = None, failed: Any = ()) -> SafeString:
     return mark_safe(drawings.step_ribbon(path, tools=tools, part_after=part_after, failed=failed))  # noqa: S308
 

@@ -35,6 +35,26 @@ def test_supervised_job_is_estimated_and_launched(rest, ready_baseline):  # noqa
     assert (refused.status_code, refused.json()["where"]) == (400, "demonstrations")
 
 
+def test_draft_is_made_filled_anew_ended_by_a_launch_and_deleted(rest, theirs, ready_baseline):  # noqa: F811
+    wanted = {"baseline": ready_baseline.public_id, "values": {"name": "Later", "n_epochs": "two"}}
+    made = rest.post("/api/drafts", wanted).json()
+    at = f"/api/drafts/{made['id']}"
+    assert (made["name"], made["values"]) == ("Later", wanted["values"])
+    assert rest.put(at, {**wanted, "values": {"n_epochs": "2"}}).json()["id"] == made["id"]
+    assert [row["values"] for row in rest.get("/api/drafts").json()["data"]] == [{"n_epochs": "2"}]
+    assert theirs.get(at).status_code == 404
+    launch = {"baseline": ready_baseline.public_id, "plan": {"n_epochs": 2}, "draft": made["id"]}
+    assert theirs.post("/api/jobs", launch).status_code == 404
+    assert rest.post("/api/jobs", launch).status_code == 201
+    assert rest.get(at).status_code == 404
+    assert rest.post("/api/jobs", launch).status_code == 404, "it launches once"
+    assert Job.objects.count() == 1
+    other = rest.post("/api/drafts", wanted).json()["id"]
+    assert rest.delete(f"/api/drafts/{other}").status_code == 204
+    assert rest.get("/api/drafts").json()["data"] == []
+    assert rest.post("/api/drafts", {**wanted, "values": {"name": ["x"]}}).status_code == 400
+
+
 def test_checkpoint_is_kept_for_days_downloaded_promoted_and_deleted(rest, theirs, job, make):  # noqa: F811
     best, old = make(step=4, reward=0.9), make(step=2, reward=0.1)
     at = f"/api/checkpoints/{best.public_id}"

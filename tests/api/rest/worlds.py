@@ -8,7 +8,7 @@ NAMES = {
     "rollouts": "rollout", "batches": "batch", "sources": "evaluation", "members": "member", "invitations": "invitation",
     "keys": "key", "ledger": "line", "approvals": "approval", "credit-methods": "method", "webhooks": "webhook",
     "webhook-deliveries": "delivery", "sinks": "sink", "saved-views": "saved_view",
-    "mask-rules": "mask_rule",
+    "mask-rules": "mask_rule", "drafts": "launch_draft",
 }  # fmt: skip
 #: The same for /v1, where each parameter has a name of its own.
 V1_NAMES = {
