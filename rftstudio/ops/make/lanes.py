@@ -21,6 +21,14 @@ PARALLEL = ["-n", JOBS, "--dist", "loadfile", "--no-loadscope-reorder"]
 NO_TESTS = 5
 ALONE = {"fast", "postgres"}  # these use both cores by themselves
 
+
+def files_that_mark(mark: str) -> list[str]:
+    """The test files that name the mark, and all below a conftest.py that does. Reading every test takes ten seconds."""
+    named = [path for path in sorted(ROOT.glob("tests/**/*.py")) if f"mark.{mark}" in path.read_text()]
+    tests = [path.parent if path.name == "conftest.py" else path for path in named]
+    return [str(path.relative_to(ROOT)) for path in tests if path.is_dir() or path.name.startswith("test_")]
+
+
 LANES: dict[str, tuple[str, list[str]]] = {
     "fast": ("without servers, browser or torch, on SQLite", [*PYTEST, "-m", QUICK, *PARALLEL]),
     "postgres": (
@@ -29,10 +37,10 @@ LANES: dict[str, tuple[str, list[str]]] = {
     ),
     "services": (
         "real servers and processes, production settings",
-        [*PYTEST, "-m", "services and not training", "--durations=5"],
+        [*PYTEST, *files_that_mark("services"), "-m", "services and not training", "--durations=5"],
     ),
     "browser": ("Chromium", [*PYTEST, "tests/browser", "-m", "browser and not training"]),
-    "training": ("TRL, really trained", [*PYTEST, "-m", "training", "--durations=5"]),
+    "training": ("TRL, really trained", [*PYTEST, *files_that_mark("training"), "-m", "training", "--durations=5"]),
 }
 
 
