@@ -5,7 +5,6 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
-
 from jobs import charts, demonstrations, holds, selectors
 from jobs import plan as plans
 from jobs.backends.registry import backend_get
