@@ -57,24 +57,16 @@ def django_db_keepdb() -> bool:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _history_may_be_emptied_between_tests():
-    """Tests that commit leave rows behind, and ledger and audit log refuse to lose any: their guards rest while they are emptied."""
-    from django.db import connection
+def _emptied_after_tests_that_commit():
+    """Where a test commits, its rows are deleted, and nothing else is touched.
+
+    Django's own way empties every table, full or not, and then makes permissions and content types again: half a
+    second of computing a test on PostgreSQL.
+    """
     from django.test import TransactionTestCase
 
-    from rftstudio.core.guards import guards_drop, guards_set
-
-    empty = TransactionTestCase._fixture_teardown
-
-    def teardown(case) -> None:
-        guards_drop(connection)
-        try:
-            empty(case)
-        finally:
-            guards_set(connection)
-
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: databases.emptied())
         yield
 
 
