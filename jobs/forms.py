@@ -165,13 +165,16 @@ class LaunchForm(forms.Form):
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What was filled in; the rest keeps its default."""
+        """What was filled in; the rest keeps its default. Rollouts per item left as they stood follow the multiplier."""
         extras = self.cleaned_data.get("extras")
-        return (
+        told = (
             ({"extras": extras} if extras else {})
             | {name: self.cleaned_data.get(name) for name in FIELDS if self.cleaned_data.get(name) not in (None, "")}
             | {name: None for name, one in FIELDS.items() if one.may_be_none and not self.cleaned_data.get(name)}
         )
+        if told.get("group_size") == str(FIELDS["group_size"].default) and "compute_multiplier" in told:
+            del told["group_size"]
+        return told
 
 
 class NoteForm(forms.Form):

@@ -16,6 +16,7 @@ from jobs.evaluations.selectors import address
 from jobs.models import Job, LaunchDraft
 from jobs.pages import title_of
 from jobs.plan import Derived
+from jobs.plan_choices import check_taken
 from jobs.starts import Start, start_of, start_values
 from rftstudio.core.errors import UserError
 from rftstudio.core.show import show_money, show_seconds
@@ -183,7 +184,9 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
         wanted = {name: value for name, value in form.initial.items() if name in plans.FIELDS}
     try:
         choice = _choice_now(baseline, form, method, filled)
-        plan = plans.plan_fill(wanted, ground=selectors.plan_ground(baseline, choice))
+        ground = selectors.plan_ground(baseline, choice)
+        plan = plans.plan_fill(wanted, ground=ground)
+        check_taken(plan, ground=ground, backend=backend)
     except UserError as exc:
         return context | {"plan_error": str(exc)}
     derived, guess = selectors.job_estimate(baseline=baseline, plan=plan, backend=backend, choice=choice)

@@ -113,7 +113,7 @@ FIELDS: dict[str, Field] = {
         Field(
             "compute_multiplier",
             "Compute multiplier",
-            "Times the rollouts per item.",
+            "Times the rollouts per item, where those are left as they stand.",
             1.0,
             float,
             1e-5,

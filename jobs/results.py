@@ -7,6 +7,7 @@ from datetime import timedelta
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from datasets.models import SourceFile
 from datasets.services import source_file_upload
 from jobs.backends.base import Run
 from jobs.backends.registry import BACKENDS, backend_get
@@ -18,7 +19,6 @@ from rftstudio.teams.actor import system_actor
 
 logger = logging.getLogger(__name__)
 
-RESULTS = "fine-tune-results"
 #: A provider may write its files a little after it says that the job has ended; so long they are asked for.
 RESULTS_WITHIN = timedelta(minutes=10)
 #: In a job's `result`: ids of its files once all are home; and by name, those that are while others are missing.
@@ -57,7 +57,7 @@ def results_keep(job: Job, run: Run) -> bool:
             return False
         for name in [name for name in found if name not in home]:
             kept = source_file_upload(
-                actor=system_actor(job.team), filename=name, content=io.BytesIO(found[name]), purpose=RESULTS
+                actor=system_actor(job.team), filename=name, content=io.BytesIO(found[name]), purpose=SourceFile.RESULTS
             )
             home[name] = kept.public_id
             _note(job, {HOME: home})  # the next one may fail, and this one is not to come again

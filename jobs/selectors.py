@@ -59,7 +59,9 @@ def checkpoint_list(job: Job) -> QuerySet[Checkpoint]:
 
 def result_files(job: Job) -> QuerySet[SourceFile]:
     """What a provider wrote about an ended job and we keep."""
-    return SourceFile.objects.filter(team=job.team, public_id__in=(job.result or {}).get("files") or [])
+    told = job.result or {}
+    home = told.get("files") or list((told.get("files_home") or {}).values())  # the second while others are missing
+    return SourceFile.objects.filter(team=job.team, public_id__in=home)
 
 
 def baseline_list(*, team: Team) -> QuerySet[Evaluation]:

@@ -30,6 +30,7 @@ from jobs.evaluations.models import Evaluation
 from jobs.events import event_note
 from jobs.models import Job, TrainStep
 from jobs.moves import job_move
+from jobs.plan_choices import check_taken
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status
 from jobs.supervision import CANCEL_GRACE, is_local, job_requeue, job_start, job_sync, jobs_sync, run_of
@@ -119,7 +120,9 @@ def job_launch(
         return found
     choice = choice_of(method, demonstrations, baseline)
     verdict = check_ready(actor, baseline, override, backend=backend, standing_rule=standing_rule, method=method)
-    filled = plans.plan_fill(plan, ground=selectors.plan_ground(baseline, choice))
+    ground = selectors.plan_ground(baseline, choice)
+    filled = plans.plan_fill(plan, ground=ground)
+    check_taken(filled, ground=ground, backend=backend)
     order = {"seed": seed, "backend": backend, "name": name.strip()[:120], "launch_key": launch_key, "method": method}
     order |= {"public_id": public_id} if public_id else {}
     try:

@@ -9,13 +9,8 @@ from jobs.demonstrations import ROLLOUTS
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import title_of
 from jobs.models import Job
-from jobs.plan import FIELDS, Ground, plan_fill
-from rftstudio.core.errors import UserError
-
-#: What a plan takes from its ground or from its other values where nobody chose.
-_FOLLOWS = ("batch_size", "max_steps", "learning_rate", "lora_alpha", "max_eval_items", "max_completion_tokens")
-#: Of these the form shows the number; the others it shows as automatic.
-_SHOWN = ("batch_size", "max_eval_items", "max_completion_tokens")
+from jobs.plan import Ground
+from jobs.plan_choices import plan_chosen, start_values
 
 
 @dataclass(frozen=True)
@@ -25,25 +20,6 @@ class Start:
     values: dict[str, Any]
     source: Job | None = None
     misfits: tuple[str, ...] = ()
-
-
-def start_values(ground: Ground) -> dict[str, Any]:
-    """What the baseline says better than the table of hyperparameters."""
-    filled = plan_fill({}, ground=ground)
-    return {name: filled[name] for name in _SHOWN}
-
-
-def plan_chosen(plan: dict[str, Any], *, ground: Ground) -> dict[str, Any]:
-    """A filled plan without what would follow by itself: on other ground that follows anew."""
-    chosen = {name: plan[name] for name in FIELDS if name in plan}
-    for name in _FOLLOWS:
-        rest = {other: value for other, value in chosen.items() if other != name}
-        try:
-            if plan_fill(rest, ground=ground)[name] == plan.get(name):
-                chosen = rest
-        except UserError:
-            continue  # its ground has changed since; keep what it says
-    return chosen
 
 
 def start_of(

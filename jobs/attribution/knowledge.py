@@ -190,5 +190,7 @@ def _ask(rollout: Rollout, body: dict[str, Any]) -> dict[str, Any]:
             f"The model server gave no answer that can be read ({type(exc).__name__}: {exc}). Ask again in a while."
         ) from exc
     if reply.status_code != 200:
-        raise UserError(f"The policy cannot be read: {answer.get('error', {}).get('message', reply.status_code)}")
+        fault = answer.get("error")
+        said = fault.get("message") if isinstance(fault, dict) else fault
+        raise UserError(f"The policy cannot be read: {said or reply.status_code}")
     return answer

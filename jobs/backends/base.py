@@ -16,14 +16,10 @@ from typing import Any, Protocol
 class Capabilities:
     """What this backend needs and gives."""
 
-    needs_network: bool = False
-    needs_key: bool = False
     is_local: bool = True
-    tool_transports: tuple[str, ...] = ("builtin", "http")
     gives_rollouts: bool = True
     gives_weights: bool = True
-    can_pause: bool = True
-    has_token_advantages: bool = False
+    hyperparameters: frozenset[str] | None = None  # those that it follows; None for all
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from datasets.models import SourceFile
 from datasets.services import source_file_upload
 from jobs.models import TrainStep
 from rftstudio.orders.models import FileNote, JobOrder
@@ -17,7 +18,6 @@ FIRST = (
 )  # fmt: skip
 #: A supervised job's, as the hosted service wrote them; what it learnt is measured by the validation reward.
 FIRST_SUPERVISED = ("step", "train_loss", "train_accuracy", "full_valid_mean_reward", "total_duration")
-PURPOSE = "fine-tune-results"
 _OWN = ("entropy", "kl", "grad_norm", "loss", "learning_rate")
 
 
@@ -28,7 +28,10 @@ def result_file_make(order: JobOrder) -> None:
     if lines:
         content = io.BytesIO(_csv(lines, FIRST_SUPERVISED if order.is_supervised else FIRST))
         made = source_file_upload(
-            actor=system_actor(order.team), filename=f"{order.public_id}-results.csv", content=content, purpose=PURPOSE
+            actor=system_actor(order.team),
+            filename=f"{order.public_id}-results.csv",
+            content=content,
+            purpose=SourceFile.RESULTS,
         )
         FileNote.objects.create(source_file=made, status=FileNote.Status.PROCESSED)
     JobOrder.objects.filter(pk=order.pk).update(result_file=made, finished_at=timezone.now())

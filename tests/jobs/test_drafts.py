@@ -271,3 +271,24 @@ def test_estimate_draws_earlier_jobs_as_rings_that_lead_to_them(client_of, membe
     drawing = page.split("range-strip")[1].split("</svg>")[0]
     assert drawing.count("<circle") == 1
     assert at("job-detail", member.team, job.public_id) in drawing
+
+
+def test_form_with_a_compute_multiplier_multiplies_the_rollouts_per_item(client_of, member, ready_baseline):
+    """Eight stand in the field from the start; left so they are multiplied, and another number is taken as it is."""
+    client = client_of(member)
+    for told, expected in (("8", 16), ("12", 12)):
+        address, form = new_form(
+            client, member.team, ready_baseline, compute_multiplier="2", group_size=told, read_warnings="on"
+        )
+        client.post(address, form)
+        assert Job.objects.latest("id").plan["group_size"] == expected
+
+
+def test_form_shows_at_its_field_what_a_hosted_trainer_would_not_follow(client_of, member, ready_baseline):
+    client = client_of(member)
+    address, form = new_form(
+        client, member.team, ready_baseline, backend="openai", credit="divergence", read_warnings="on"
+    )
+    reply = client.post(address, form)
+    assert reply.status_code == 422
+    assert "decides Credit in training by itself" in reply.context["form"].errors["credit"][0]

@@ -17,6 +17,7 @@ from typing import Any
 
 from jobs.backends.base import Capabilities, Chunk, Health, Problem, Run, RunSpec
 from jobs.backends.openai.refusals import refused, shutdowns
+from jobs.plan import WIRE_NAMES
 from jobs.rollouts.engine.messages import opening_messages
 from rftstudio.core.errors import UserError
 
@@ -37,9 +38,8 @@ class OpenAIBackend:
     name = "openai"
     label = "Hosted"
     capabilities = Capabilities(
-        needs_network=True, needs_key=True, is_local=False, tool_transports=("http",), gives_rollouts=False,
-        gives_weights=False,
-    )  # fmt: skip
+        is_local=False, gives_rollouts=False, gives_weights=False, hyperparameters=frozenset(WIRE_NAMES)
+    )
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
         problems: list[Problem] = []

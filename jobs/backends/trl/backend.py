@@ -38,7 +38,7 @@ class TrlBackend:
 
     name = "trl"
     label = "Our own machine"
-    capabilities = Capabilities(has_token_advantages=True, tool_transports=("builtin", "http", "mcp"))
+    capabilities = Capabilities()
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
         """The base model must be a folder here or a hub name; the trainer checks the rest as it starts."""

@@ -12,7 +12,7 @@ from jobs.models import Checkpoint, Job
 from jobs.results import results_sweep
 from jobs.rollouts.models import Gateway, Rollout
 from jobs.services import batch_credit, checkpoint_publish, job_cancel, job_launch, job_pause, job_resume, jobs_sync
-from rftstudio.core.errors import UpstreamUnavailable
+from rftstudio.core.errors import UpstreamUnavailable, UserError
 from rftstudio.core.sealed import seal
 from tests.factories.studio import ready_baseline_of
 from tests.fakes.hosted import HostedService
@@ -76,6 +76,30 @@ def test_hosted_job_comes_home_with_metrics_checkpoints_and_story(launch, servic
     assert model == checkpoint_publish(actor=member, checkpoint=job.best_checkpoint)
 
 
+@pytest.mark.parametrize(
+    "plan, field, names",
+    [
+        ({"credit": "prefix_value"}, "credit", "Credit in training"),
+        ({"temperature": 0.7, "lora_r": 8}, "temperature", "Temperature, LoRA rank"),
+        ({"max_steps": 3}, "max_steps", "Train steps"),
+        ({"group_size": 16}, "group_size", "Rollouts per item"),
+        ({"extras": {"use_vllm": True}}, "extras", "Trainer extras"),
+    ],
+)
+def test_what_a_provider_would_not_follow_is_refused_before_the_launch(launch, baseline, member, plan, field, names):
+    with pytest.raises(UserError, match=f"decides {names} by itself") as refused:
+        launch(**plan)
+    assert refused.value.where == field
+    assert not Job.objects.exists()
+
+
+def test_what_a_provider_follows_and_what_studio_minds_itself_may_be_chosen(launch, service):
+    told = {"n_epochs": 2, "batch_size": 4, "compute_multiplier": 2.0, "eval_interval": 5, "reasoning_effort": "high"}
+    job = look(launch(**told, stop_usd=50.0, stop_alarm="any", keep_days=9), service, until="running")
+    sent = service.told[job.external_id]["method"]["reinforcement"]["hyperparameters"]
+    assert {name: sent[name] for name in told} == told
+
+
 def test_result_files_of_a_hosted_job_are_kept_and_can_be_downloaded(launch, service, member, client_of, stranger):
     from django.urls import reverse
 
@@ -122,7 +146,7 @@ def test_result_file_that_fails_to_come_brings_no_other_twice_and_holds_up_no_ot
     for _ in range(3):
         results_sweep()
     second = Job.objects.get(pk=jobs[1].pk)
-    kept = SourceFile.objects.filter(purpose=results.RESULTS).order_by("filename")
+    kept = SourceFile.objects.filter(purpose=SourceFile.RESULTS).order_by("filename")
     assert [one.filename for one in kept] == ["a.csv", "b.csv"]
     assert second.result == {"files": [one.public_id for one in kept]}
     assert second.events.filter(message__contains="Kept the provider's result files: a.csv, b.csv.").count() == 1
