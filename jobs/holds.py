@@ -90,9 +90,9 @@ def waits_for_approval(job: Job) -> bool:
     return money.approval_waiting(source=job.public_id) is not None
 
 
-def waits_or_was_decided(job: Job) -> bool:
-    """Waits for an owner, or for the look that obeys what one decided."""
-    return waits_for_approval(job) or money.approvals_undone().filter(source=job.public_id).exists()
+def was_decided(job: Job) -> bool:
+    """An owner decided, and the look that obeys it is still to come."""
+    return money.approvals_undone().filter(source=job.public_id).exists()
 
 
 def waiting_note(approval: Approval) -> str:

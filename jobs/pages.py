@@ -138,7 +138,7 @@ def state_context(job: Job, actor: Actor) -> dict[str, Any]:
         "words": words,
         "next": next_of(job, words),
         "may_launch": may,
-        "untouched": untouched_words(job),
+        "untouched": untouched_words(job, words),
         "rest": holds.rest_cost(job) if may and job.status == Status.PAUSED else None,
         "may_evaluate": can(actor, Permission.EVALUATION_RUN) and may,
         "says": says,

@@ -45,13 +45,15 @@ def queue_words(job: Job) -> str:
     return f"It is number {place.place} in line.{since}{ahead}"
 
 
-def untouched_words(job: Job) -> str:
+def untouched_words(job: Job, words: Words) -> str:
     """Why a job that could go on does not: nobody has looked at it. Empty where there is no such sign."""
-    if job.status not in (Status.VALIDATING, Status.QUEUED) or not backend_get(job.backend).capabilities.is_local:
+    if job.status not in (Status.VALIDATING, Status.QUEUED) or words == APPROVAL:
+        return ""
+    if not backend_get(job.backend).capabilities.is_local:
         return ""
     if job.status == Status.VALIDATING:
         # What an owner just decided is taken up by the next look, and noted as an event.
-        latest = None if holds.waits_or_was_decided(job) else selectors.event_list(job).first()
+        latest = None if holds.was_decided(job) else selectors.event_list(job).first()
         waits = latest.created_at if latest else None
     else:
         waits = None if holds.stopped(job) else selectors.free_since(job)
@@ -102,14 +104,9 @@ def _under_way(job: Job, words: Words) -> Next:
 def _again(job: Job, text: str) -> Next:
     """Of a job that ended and left no checkpoint."""
     again = address("jobs:job-new", job.team.slug, query=f"baseline={job.baseline.public_id}&clone={job.public_id}")
-    if job.status == Status.FAILED:
-        return Next(text, again, "Open the launch form with its settings", is_launch=True)
-    return Next(
-        "No checkpoint is kept; launch it again if it is still wanted.",
-        again,
-        "Open the launch form with its settings",
-        is_launch=True,
-    )
+    if job.status != Status.FAILED:
+        text = "No checkpoint is kept; launch it again if it is still wanted."
+    return Next(text, again, "Open the launch form with its settings", is_launch=True)
 
 
 def next_of(job: Job, words: Words) -> Next:
