@@ -175,6 +175,8 @@ def queue_place(job: Job) -> QueuePlace:
 
 def free_since(job: Job) -> datetime | None:
     """Since when nothing is in the way of a queued self-hosted job; None while a job at work or one before it is."""
+    if job.queued_at is None:
+        return None
     others = Job.objects.filter(backend=job.backend).exclude(pk=job.pk)
     ahead = Q(status__in=AT_WORK) | Q(status=Status.QUEUED, queued_at__lt=job.queued_at)
     if others.filter(ahead).count() >= settings.STUDIO_TRAINER_SLOTS:
