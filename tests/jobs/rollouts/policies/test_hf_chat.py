@@ -195,27 +195,13 @@ def test_template_message_parses_arguments_where_the_template_wants_it(hf_chat):
     }
 
 
-def test_what_is_remembered_is_found_while_another_thread_empties_the_store(hf_chat):
-    class Emptied(dict):
-        """Emptied by another thread whenever it was looked at or written to."""
-
-        def __contains__(self, key):
-            found = super().__contains__(key)
-            self.clear()
-            return found
-
-        def get(self, key):
-            found = super().get(key)
-            self.clear()
-            return found
-
-        def __setitem__(self, key, value):
-            self.clear()
-
-    made = [1, 2]
-    found = hf_chat.remembered(Emptied(), "a", 8, lambda: made)
-    assert (found, found is made) == ([1, 2], False)
-    assert hf_chat.remembered(Emptied(a=[3]), "a", 8, lambda: made) == [3]
+def test_what_is_remembered_is_made_once_given_as_a_copy_and_bounded(hf_chat):
+    store: dict[str, list[int]] = {}
+    hf_chat.remembered(store, "a", 2, lambda: [1]).append(2)
+    assert hf_chat.remembered(store, "a", 2, lambda: pytest.fail("made already")) == [1]
+    for key in "bcdef":
+        assert hf_chat.remembered(store, key, 2, lambda key=key: [ord(key)]) == [ord(key)]
+        assert len(store) <= 2
 
 
 def test_manifest_names_the_shipped_files():
