@@ -58,13 +58,13 @@ class Estimate:
     paces: tuple[float, ...] = ()
     jobs: tuple[int, ...] = ()  # the numbers of the earlier jobs, as their paces stand
 
-    @staticmethod
-    def seconds_at(pace: float, derived: Derived) -> float:
-        """What this work takes at that pace."""
-        return START_SECONDS + work_of(derived) * pace
-
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def seconds_at(pace: float, derived: Derived) -> float:
+    """What this work takes at that pace."""
+    return START_SECONDS + work_of(derived) * pace
 
 
 def estimate(
@@ -75,17 +75,16 @@ def estimate(
     second_price: float | None = None,
 ) -> Estimate:
     """From earlier jobs if there are any, else from the pace of the baseline's rollouts."""
-    work = work_of(derived)
     runs = sorted(past, key=lambda run: run.pace)
     paces = tuple(run.pace for run in runs)
     if paces:
         pace, lowest, highest = median(paces), paces[0], paces[-1]
         spread = BLIND_FACTOR if len(paces) < 3 else SEEN_FACTOR
-        low, high = START_SECONDS + work * lowest / spread, START_SECONDS + work * highest * spread
+        low, high = seconds_at(lowest / spread, derived), seconds_at(highest * spread, derived)
         basis = f"From {len(paces)} earlier {'job' if len(paces) == 1 else 'jobs'} of this agent."
     elif rollout_seconds:
         pace = rollout_seconds * TRAIN_SHARE
-        low, high = START_SECONDS + work * pace / BLIND_FACTOR, START_SECONDS + work * pace * BLIND_FACTOR
+        low, high = seconds_at(pace / BLIND_FACTOR, derived), seconds_at(pace * BLIND_FACTOR, derived)
         basis = (
             "A rough guess from the pace of the baseline's rollouts; no job of this agent has run yet. The job's page says "
             "what is left from its first train steps on."
@@ -94,7 +93,7 @@ def estimate(
         return Estimate(
             None, None, None, None, None, "", "Nothing to go by: no job has run, and the baseline has no times."
         )
-    seconds = START_SECONDS + work * pace
+    seconds = seconds_at(pace, derived)
     priced = second_price is not None
     return Estimate(
         seconds, low, high, seconds * second_price if priced else None, high * second_price if priced else None,

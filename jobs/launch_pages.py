@@ -1,15 +1,16 @@
 """What the launch page shows: where its form starts, what the form comes to, and whether it may start."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs import demonstrations, drafts, holds, selectors
 from jobs import plan as plans
 from jobs.backends.registry import BACKENDS
-from jobs.estimate import Estimate
+from jobs.estimate import Estimate, seconds_at
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
@@ -26,6 +27,10 @@ from rftstudio.teams.permissions import Permission, can
 MENU_JOBS, MENU_DRAFTS = 8, 5
 #: Errors that say nothing against what is filled in.
 _NO_FIELDS = {"read_warnings", "override", NON_FIELD_ERRORS}
+#: What a line about a draft does not say of its baseline.
+_LARGE = (
+    "baseline__metrics", "baseline__readiness", "baseline__agent_version__system_prompt", "baseline__agent_version__tools",
+)  # fmt: skip
 
 #: The two ways of training, as the form speaks of them.
 METHOD_CARDS = [
@@ -61,7 +66,7 @@ def menu_context(actor: Actor, draft: LaunchDraft | None) -> dict[str, Any]:
         "drafts": draft_lines(others),
         "baselines": [
             (one, f"Baseline {one.number}, {one.agent_version}, {one.policy_label}")
-            for one in selectors.baseline_list(team=actor.team)[:30]
+            for one in selectors.baseline_lines(team=actor.team)[:30]
         ],
     }  # fmt: skip
 
@@ -71,8 +76,11 @@ def draft_title(draft: LaunchDraft) -> str:
     return draft.name or ", ".join(filter(None, [agent, draft.baseline_was[:1].lower() + draft.baseline_was[1:]]))
 
 
-def draft_lines(rows: Iterable[LaunchDraft]) -> list[dict[str, Any]]:
-    return [{"draft": draft, "title": draft_title(draft), "is_homeless": draft.baseline is None} for draft in rows]
+def draft_lines(rows: QuerySet[LaunchDraft]) -> list[dict[str, Any]]:
+    return [
+        {"draft": draft, "title": draft_title(draft), "is_homeless": draft.baseline is None}
+        for draft in rows.defer("values", *_LARGE)
+    ]
 
 
 def drafts_shown(actor: Actor) -> list[dict[str, Any]]:
@@ -142,17 +150,16 @@ def _range(guess: Estimate, derived: Derived, actor: Actor) -> dict[str, Any]:
     show, scale = show_seconds, 1.0
     if guess.usd is not None and guess.seconds:
         show, scale = show_money, guess.usd / guess.seconds
-    names = {
-        job.number: job for job in Job.objects.filter(team=actor.team, number__in=guess.jobs).select_related("team")
-    }
+    ids = dict(Job.objects.filter(team=actor.team, number__in=guess.jobs).values_list("number", "public_id"))
+    ends = {number: seconds_at(pace, derived) * scale for number, pace in zip(guess.jobs, guess.paces, strict=True)}
     dots = [
         {
-            "at": guess.seconds_at(pace, derived) * scale,
-            "label": f"Job {number}: at its pace {show(guess.seconds_at(pace, derived) * scale)}",
-            "url": address("jobs:job-detail", actor.team.slug, names[number].public_id),
+            "at": at,
+            "label": f"Job {number}: at its pace {show(at)}",
+            "url": address("jobs:job-detail", actor.team.slug, ids[number]),
         }
-        for number, pace in zip(guess.jobs, guess.paces, strict=True)
-        if number in names
+        for number, at in ends.items()
+        if number in ids
     ]
     low, likely, high = (value * scale for value in (guess.low, guess.seconds, guess.high))
     return {

@@ -69,6 +69,12 @@ def baseline_list(*, team: Team) -> QuerySet[Evaluation]:
     return evaluation_list(team=team).filter(status=Evaluation.Status.SUCCEEDED)
 
 
+def baseline_lines(*, team: Team) -> QuerySet[Evaluation]:
+    """The same, as far as a menu names them: without figures, prompts and datasets."""
+    names = ("public_id", "number", "policy_label", "agent_version__number", "agent_version__agent__name")
+    return baseline_list(team=team).select_related(None).select_related("agent_version__agent").only(*names)
+
+
 def event_list(job: Job, *, before: str = "") -> QuerySet[JobEvent]:
     """Newest first, as on the wire; only those older than the event of that id."""
     rows = JobEvent.objects.filter(job=job).order_by("-created_at", "-id")
@@ -222,44 +228,40 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
         and row["validation_reward"] is not None
     ]  # fmt: skip
     bounds = validation_intervals(job, missing) if missing else {}
-    figures = []
-    for step in rows:
-        metrics, own = step["metrics"], step["metrics"].get("studio") or {}
-        check = metrics.get("studio_validation") or {}
-        low, high = check.get("interval") or bounds.get(step["number"], (None, None))
-        reward_low, reward_high = own.get("interval") or (None, None)
-        tools = {
-            name: float(n)
-            for name, n in (own.get("tools") or metrics.get("tools") or {}).items()
-            if _number(n) is not None
-        }
-        figures.append(
-            StepFigures(
-                number=step["number"],
-                mean_reward=step["mean_reward"] if step["mean_reward"] is not None else own.get("mean_reward"),
-                reward_low=reward_low,
-                reward_high=reward_high,
-                validation_reward=step["validation_reward"],
-                validation_low=low,
-                validation_high=high,
-                groups=own.get("groups", 0),
-                groups_low=own.get("groups_low", 0),
-                groups_high=own.get("groups_high", 0),
-                groups_alike=own.get("groups_alike", 0),
-                ungraded_share=own.get("ungraded_share"),
-                tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
-                tools=tools,
-                sub_rewards=own.get("sub_rewards") or {},
-                validation_parts=check.get("sub_rewards") or {},
-                decides=own.get("decides") or {},
-                seconds=_number(metrics.get("seconds")),
-                loss=_number(metrics.get("loss", metrics.get("train_loss"))) if job.is_supervised else None,
-                entropy=_number(metrics.get("entropy")),
-                kl=_number(metrics.get("kl")),
-                grad_norm=_number(metrics.get("grad_norm")),
-            )
-        )
-    return figures
+    return [_figures(row, bounds.get(row["number"]), is_supervised=job.is_supervised) for row in rows]
+
+
+def _figures(step: dict[str, Any], checked: tuple[float, float] | None, *, is_supervised: bool) -> StepFigures:
+    """One train step. `checked`: the interval of its validation, where it came home without one."""
+    metrics, own = step["metrics"], step["metrics"].get("studio") or {}
+    check = metrics.get("studio_validation") or {}
+    low, high = check.get("interval") or checked or (None, None)
+    reward_low, reward_high = own.get("interval") or (None, None)
+    told = own.get("tools") or metrics.get("tools") or {}
+    return StepFigures(
+        number=step["number"],
+        mean_reward=step["mean_reward"] if step["mean_reward"] is not None else own.get("mean_reward"),
+        reward_low=reward_low,
+        reward_high=reward_high,
+        validation_reward=step["validation_reward"],
+        validation_low=low,
+        validation_high=high,
+        groups=own.get("groups", 0),
+        groups_low=own.get("groups_low", 0),
+        groups_high=own.get("groups_high", 0),
+        groups_alike=own.get("groups_alike", 0),
+        ungraded_share=own.get("ungraded_share"),
+        tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
+        tools={name: float(n) for name, n in told.items() if _number(n) is not None},
+        sub_rewards=own.get("sub_rewards") or {},
+        validation_parts=check.get("sub_rewards") or {},
+        decides=own.get("decides") or {},
+        seconds=_number(metrics.get("seconds")),
+        loss=_number(metrics.get("loss", metrics.get("train_loss"))) if is_supervised else None,
+        entropy=_number(metrics.get("entropy")),
+        kl=_number(metrics.get("kl")),
+        grad_norm=_number(metrics.get("grad_norm")),
+    )
 
 
 def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:

@@ -172,6 +172,9 @@ def test_job_list_asks_as_many_queries_for_twenty_drafts_as_for_ten(client_of, m
         counts.append(len(found))
     assert page.count(">draft<") == 20
     assert counts[0] == counts[1]
+    large = ('"jobs_launchdraft"."values"', '"system_prompt"')
+    (asked,) = [query["sql"] for query in found.captured_queries if 'FROM "jobs_launchdraft"' in query["sql"]]
+    assert not [column for column in large if column in asked], "a line says nothing of them"
 
 
 # -- an earlier job, and back ------------------------------------------------------------------------------------------
