@@ -14,12 +14,12 @@ from rftstudio.teams.models import TeamOwned
 class SourceFile(TeamOwned):
     """Uploaded bytes, kept as they came."""
 
+    RESULTS = "fine-tune-results"  # the purpose of files that tell of an ended job
+
     public_id = PublicIdField("file-")
     filename = models.CharField(max_length=255)
     bytes = models.BigIntegerField()
     sha256 = models.CharField(max_length=64)
-    RESULTS = "fine-tune-results"  # the purpose of files that tell of an ended job
-
     purpose = models.CharField(max_length=32, default="fine-tune")
     content = models.FileField(upload_to="source_files/%Y/%m/")
 

@@ -295,12 +295,11 @@ def parts_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str
     data = []
     for place, name in enumerate(names):
         colour = token(SERIES[place])
-        for of, kind, look in (
-            ("sub_rewards", "train_step", {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": DASHES[place]}}),
-            ("validation_parts", "validation", {"mode": "markers", "marker": {"symbol": "diamond", "size": 8, "color": colour}}),
+        for what, of, kind, look in (
+            ("train", "sub_rewards", "train_step", {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": DASHES[place]}}),
+            ("validation", "validation_parts", "validation", {"mode": "markers", "marker": {"symbol": "diamond", "size": 8, "color": colour}}),
         ):  # fmt: skip
             known = [step for step in steps if getattr(step, of).get(name) is not None]
-            what = "train" if of == "sub_rewards" else "validation"
             if known:
                 data.append(
                     {"type": "scatter", "x": [step.number for step in known], "y": [getattr(step, of)[name] for step in known],
@@ -359,7 +358,6 @@ def overlay_chart(
     runs: Sequence[tuple[str, Sequence[StepFigures], float | None]], *, of: str, axis: str = "reward"
 ) -> dict[str, Any]:
     """Curves of several jobs over each other, told apart by colour, dash and end label."""
-    dashes = ("solid", "dash", "dot", "longdash", "dashdot", "longdashdot")
     data, notes = [], []
     for place, (name, steps, _) in enumerate(runs[:6]):
         values = [(step.number, getattr(step, of)) for step in steps if getattr(step, of) is not None]
@@ -370,7 +368,7 @@ def overlay_chart(
         is_sparse = of == "validation_reward"
         data.append(
             {"type": "scatter", "mode": "lines+markers" if is_sparse else "lines", "x": x, "y": y, "name": name,
-             "line": {"color": token(SERIES[place]), "dash": dashes[place], "width": 2},
+             "line": {"color": token(SERIES[place]), "dash": DASHES[place], "width": 2},
              "hovertemplate": f"{name}, train step %{{x}}: %{{y:.2f}}<extra></extra>"}
         )  # fmt: skip
         notes.append(note(f"{name} {show_reward(y[-1])}", x=x[-1], y=y[-1], xanchor="left", bold=True))

@@ -21,8 +21,8 @@ OWN = (
 
 #: Given anew for each launch.
 NOT_KEPT = ("launch_key", "read_warnings", "override")
-#: "How much" on the page, its advanced part too.
-SECTION_3 = ("seed", "extras", *(name for name in FIELDS if not name.startswith("stop_")))
+#: Section 3 of the page, its advanced part too.
+HOW_MUCH = ("seed", "extras", *(name for name in FIELDS if not name.startswith("stop_")))
 
 
 def _form_field(one: Field) -> forms.Field:
@@ -94,7 +94,7 @@ class LaunchForm(forms.Form):
 
     def started_anew(self) -> dict[str, str]:
         """What stands in each field, but for section 3, which starts again."""
-        fresh = {name: self.shown(name) for name in self.fields if name in SECTION_3}
+        fresh = {name: self.shown(name) for name in self.fields if name in HOW_MUCH}
         return {name: self.data.get(name, "") for name in self.fields} | fresh
 
     def opened(self, values: Mapping[str, str], launch_key: str) -> dict[str, str]:
@@ -130,7 +130,7 @@ class LaunchForm(forms.Form):
     def is_advanced_wrong(self) -> bool:
         """Whether an error stands where the page folds its fields away."""
         basic = {name for name, one in FIELDS.items() if not one.is_advanced}
-        return self.is_bound and bool(set(self.errors) & ({"name", *SECTION_3} - basic))
+        return self.is_bound and bool(set(self.errors) & ({"name", *HOW_MUCH} - basic))
 
     def clean(self) -> dict[str, Any]:
         """Each hyperparameter read by the table's own rule, so that an error stands at its field."""

@@ -1,4 +1,4 @@
-"""The right to look after one job, for a while: a column with an end, which is also the holder's token."""
+"""Leases: one worker looks after a job at a time. A lease is a column with an end, so a dead worker's runs out."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

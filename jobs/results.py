@@ -12,8 +12,9 @@ from datasets.services import source_file_upload
 from jobs.backends.base import Run
 from jobs.backends.registry import BACKENDS, backend_get
 from jobs.events import event_note
+from jobs.leases import leased
 from jobs.models import Job
-from jobs.supervision import leased, run_of
+from jobs.supervision import run_of
 from rftstudio.core.errors import StudioError
 from rftstudio.teams.actor import system_actor
 

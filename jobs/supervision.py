@@ -118,7 +118,7 @@ def job_sync(*, job_id: int) -> bool:
         ).get(pk=job_id)
         try:
             _look(job, lease)
-            troubles.is_well_again(job)
+            troubles.forget_faults(job)
         except LeaseLost:
             logger.warning("Another worker took over job %s", job.public_id)
         except UpstreamUnavailable as exc:

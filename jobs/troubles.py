@@ -14,7 +14,7 @@ MOST_FAULTS = 20
 KEY_REFUSED = "invalid_api_key"
 
 
-def is_well_again(job: Job) -> None:
+def forget_faults(job: Job) -> None:
     """A whole look went well, so faults are counted anew."""
     job.refresh_from_db()
     if "faults" in job.process:

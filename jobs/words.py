@@ -11,7 +11,6 @@ from jobs.backends.registry import backend_get
 from jobs.evaluations import selectors as evaluations
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import address
-from jobs.holds import waits_for_approval
 from jobs.models import Checkpoint, Job
 from jobs.states import ENDED, WORDS, Status, Words
 from rftstudio.core.show import show_seconds, show_when
@@ -27,7 +26,7 @@ APPROVAL = Words(
 
 def words_of(job: Job) -> Words:
     """What the job's status says; one that rests until an owner decides says that instead."""
-    if job.status in (Status.VALIDATING, Status.PAUSED) and waits_for_approval(job):
+    if job.status in (Status.VALIDATING, Status.PAUSED) and holds.waits_for_approval(job):
         return APPROVAL
     words = WORDS[job.status]
     if job.status in (Status.FAILED, Status.CANCELLED) and not job.done_steps:
@@ -38,7 +37,7 @@ def words_of(job: Job) -> Words:
 
 
 def queue_words(job: Job) -> str:
-    """Place in line, since when, what is ahead; and where nothing is ahead for long, that no worker seems to be there."""
+    """Place in line, since when, and what is ahead."""
     place = selectors.queue_place(job)
     since = f" It has waited since {show_when(place.since)}." if place.since else ""
     ahead = "".join(f" Job {one.number} is training now." for one in place.ahead[:1])

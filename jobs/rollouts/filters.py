@@ -267,9 +267,9 @@ def _between(column: str, ends: Range) -> Q:
     low, high = ends
     condition = Q(**{f"{column}__isnull": False})
     if low is not None:
-        condition &= Q(**{f"{column}__gte": low - 1e-9})
+        condition &= Q(**{f"{column}__gte": low - EQUAL})
     if high is not None:
-        condition &= Q(**{f"{column}__lte": high + 1e-9})
+        condition &= Q(**{f"{column}__lte": high + EQUAL})
     return condition
 
 
