@@ -114,3 +114,14 @@ def client_of(client):
         return client
 
     return signed_in
+
+
+@pytest.fixture
+def broker_away(monkeypatch):
+    """`broker_away(task)`: the task cannot be sent."""
+    from kombu.exceptions import OperationalError
+
+    def down(*args, **kwargs):
+        raise OperationalError("no connection to the broker")
+
+    return lambda task: monkeypatch.setattr(task, "apply_async", down)

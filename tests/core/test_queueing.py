@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from celery import shared_task
-from kombu.exceptions import OperationalError
 
 from rftstudio.core.queueing import queue
 
@@ -19,11 +18,8 @@ def note(number: int) -> None:
 
 
 @pytest.fixture
-def no_broker(monkeypatch):
-    def down(*args, **kwargs):
-        raise OperationalError("no connection to the broker")
-
-    monkeypatch.setattr(note, "apply_async", down)
+def no_broker(broker_away):
+    broker_away(note)
     DONE.clear()
 
 

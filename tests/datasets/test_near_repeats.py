@@ -6,7 +6,6 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from datasets import near_finding, near_repeats, tasks
 from datasets.models import DatasetVersion
@@ -120,12 +119,9 @@ def test_look_of_a_dead_worker_ends_and_may_begin_again(member, large, client_of
 
 
 def test_large_version_is_not_looked_through_in_a_request_while_the_broker_is_away(
-    member, large, monkeypatch, django_capture_on_commit_callbacks
+    member, large, monkeypatch, broker_away, django_capture_on_commit_callbacks
 ):
-    def down(*args, **kwargs):
-        raise OperationalError("no connection to the broker")
-
-    monkeypatch.setattr(tasks.near_repeats_find, "apply_async", down)
+    broker_away(tasks.near_repeats_find)
     monkeypatch.setattr(near_finding, "near_repeats_find", lambda **_: pytest.fail("looked through in the request"))
     with django_capture_on_commit_callbacks(execute=True):
         near_finding.near_repeats_start(actor=member, version=large)

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-from kombu.exceptions import OperationalError
 
 from jobs.attribution.models import RolloutCredit
 from jobs.attribution.selectors import credit_for, credits_of
@@ -74,12 +73,9 @@ def test_attribution_compute_asks_the_same_number_of_queries_for_more_groups(tea
 
 
 def test_source_credit_is_computed_at_once_while_the_broker_is_away(
-    member, team, monkeypatch, django_capture_on_commit_callbacks
+    member, team, broker_away, django_capture_on_commit_callbacks
 ):
-    def down(*args, **kwargs):
-        raise OperationalError("no connection to the broker")
-
-    monkeypatch.setattr(task, "apply_async", down)
+    broker_away(task)
     made = customs_group(RolloutBatchFactory(team=team, source="evalrun_1"))
     with django_capture_on_commit_callbacks(execute=True):
         assert source_credit(actor=member, source="evalrun_1") == 1
