@@ -297,7 +297,7 @@ def parts_chart(steps: Sequence[StepFigures], *, list_url: str = "", source: str
         colour = token(SERIES[place])
         for what, of, kind, look in (
             ("train", "sub_rewards", "train_step", {"mode": "lines", "line": {"color": colour, "width": 1.5, "dash": DASHES[place]}}),
-            ("validation", "validation_parts", "validation", {"mode": "markers", "marker": {"symbol": "diamond", "size": 8, "color": colour}}),
+            ("validation", "validation_sub_rewards", "validation", {"mode": "markers", "marker": {"symbol": "diamond", "size": 8, "color": colour}}),
         ):  # fmt: skip
             known = [step for step in steps if getattr(step, of).get(name) is not None]
             if known:

@@ -29,7 +29,7 @@ class StepFigures:
     tokens_mean: float | None = None
     tools: dict[str, float] = field(default_factory=dict)
     sub_rewards: dict[str, float | None] = field(default_factory=dict)
-    validation_parts: dict[str, float | None] = field(default_factory=dict)
+    validation_sub_rewards: dict[str, float | None] = field(default_factory=dict)
     decides: dict[str, float] = field(default_factory=dict)
     seconds: float | None = None
     loss: float | None = None
@@ -83,7 +83,7 @@ def batch_figures(rows: Iterable[RolloutRow], *, pass_threshold: float) -> dict[
         "ungraded_share": (len(rows) - len(graded)) / len(rows) if rows else None,
         "tokens_mean": _mean(row.output_tokens for row in rows),
         "tools": {name: count / len(rows) for name, count in sorted(tools.items())},
-        "sub_rewards": part_means(graded),
+        "sub_rewards": sub_reward_means(graded),
         "decides": _decides(graded),
     }
 
@@ -97,7 +97,7 @@ def reward_interval(rows: Iterable[RolloutRow]) -> tuple[float, float] | None:
     return mean_interval(list(groups.values()))
 
 
-def part_means(rows: Iterable[RolloutRow]) -> dict[str, float | None]:
+def sub_reward_means(rows: Iterable[RolloutRow]) -> dict[str, float | None]:
     """Each sub-reward's mean over the graded rollouts that have it."""
     values: dict[str, list[float]] = defaultdict(list)
     for row in rows:
@@ -116,7 +116,7 @@ def _decides(graded: list[RolloutRow]) -> dict[str, float]:
     if len(rewards) < 3 or are_alike(rewards):
         return {}
     found = {}
-    for name in part_means(graded):
+    for name in sub_reward_means(graded):
         values = [row.sub_rewards.get(name) for row in graded]
         if None in values:
             return {}

@@ -15,7 +15,7 @@ from django.utils import timezone
 from jobs import costs, holds, selectors, tasks
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
-from jobs.figures import batch_figures, part_means, reward_interval
+from jobs.figures import batch_figures, reward_interval, sub_reward_means
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.rollouts import services as rollout_services
 from jobs.rollouts.engine.record import RolloutRecord
@@ -124,7 +124,7 @@ def _step(job: Job, line: dict[str, Any]) -> None:
     checked = RolloutBatch.objects.filter(source=job.public_id, kind=Kind.VALIDATION, train_step=number).first()
     checks = batch_rows(checked, with_tools=False) if checked else []
     if checks:
-        metrics["studio_validation"] = {"interval": reward_interval(checks), "sub_rewards": part_means(checks)}
+        metrics["studio_validation"] = {"interval": reward_interval(checks), "sub_rewards": sub_reward_means(checks)}
     TrainStep.objects.update_or_create(
         job=job,
         number=number,

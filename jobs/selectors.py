@@ -254,7 +254,7 @@ def _figures(step: dict[str, Any], checked: tuple[float, float] | None, *, is_su
         tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
         tools={name: float(n) for name, n in told.items() if _number(n) is not None},
         sub_rewards=own.get("sub_rewards") or {},
-        validation_parts=check.get("sub_rewards") or {},
+        validation_sub_rewards=check.get("sub_rewards") or {},
         decides=own.get("decides") or {},
         seconds=_number(metrics.get("seconds")),
         loss=_number(metrics.get("loss", metrics.get("train_loss"))) if is_supervised else None,

@@ -28,8 +28,8 @@ Range = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
-class PartRange:
-    """A named part of the reward and the range it is in."""
+class SubRewardRange:
+    """A sub-reward by its name, and the range it is in."""
 
     name: str
     ends: Range
@@ -46,7 +46,7 @@ class Filters:
     steps: Range | None = None
     calls: Range | None = None
     tokens: Range | None = None
-    sub_reward: PartRange | None = None
+    sub_reward: SubRewardRange | None = None
     tool: str = ""
     stop: str = ""
     status: str = ""
@@ -117,7 +117,7 @@ def _value(name: str, text: str) -> Any:
         part, _, ends = text.rpartition(":")
         if not part:
             raise ValueError(f"{text!r} names no part and range. Write it as citations:0.5-1.")
-        return PartRange(part, read_range(ends))
+        return SubRewardRange(part, read_range(ends))
     if name == "kind" and text not in RolloutBatch.Kind.values:
         raise ValueError(f"{text!r} is no kind. Use one of {', '.join(RolloutBatch.Kind.values)}.")
     if name == "stop" and text not in Rollout.StopReason.values:
@@ -221,6 +221,14 @@ def rows(
         found = found.alias(_path=path).filter(_path__contains=f">{filters.tool}>")
         known = search.matches(team.pk, filters.tool, most=None, below=below) if is_rare else None
         found = found if known is None else found.filter(pk__in=known)
+    found = _by_outcome(found, filters, use)
+    if "q" in use:
+        found = found.filter(_text(team, filters.q, below, NEAR_MATCHES if is_near else search.MOST))
+    return found
+
+
+def _by_outcome(found: QuerySet[Rollout], filters: Filters, use: set[str]) -> QuerySet[Rollout]:
+    """How the rollouts ended and what they were rewarded with."""
     if "stop" in use:
         found = found.filter(stop_reason=filters.stop)
     if "status" in use:
@@ -236,8 +244,6 @@ def rows(
         found = found.alias(_part=value).filter(_between("_part", filters.sub_reward.ends))
     if "alike" in use:
         found = found.filter(_alike() if filters.alike else ~_alike())
-    if "q" in use:
-        found = found.filter(_text(team, filters.q, below, NEAR_MATCHES if is_near else search.MOST))
     return found
 
 

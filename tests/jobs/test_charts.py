@@ -70,7 +70,7 @@ def test_long_job_is_thinned_to_extremes_checks_and_ends_and_smoothed_before():
 
 def test_tools_flat_groups_and_parts_open_what_they_count():
     steps = run(6, groups=4, groups_low=1, groups_high=1, tools={"look_up": 2.0}, sub_rewards={"a": 0.3, "b": 0.6},
-                validation_parts={"a": 0.2})  # fmt: skip
+                validation_sub_rewards={"a": 0.2})  # fmt: skip
     where = {"list_url": LIST, "source": "ftjob-1"}
     tools = traces(charts.tools_chart(steps, known=["look_up"], **where))
     assert opened(tools["look_up"], 3)["tool"] == ["look_up"]
