@@ -17,7 +17,7 @@ from django.utils import timezone
 from jobs import hosted
 from jobs.agents import services as agent_services
 from jobs.agents.models import AgentVersion, ModelEndpoint
-from jobs.backends.registry import backend_get
+from jobs.backends.registry import BACKENDS, backend_get
 from jobs.backends.trl.checkpoints import MARKER
 from jobs.evaluations import services as evaluation_services
 from jobs.evaluations.models import Evaluation
@@ -203,7 +203,11 @@ def _check_not_needed(checkpoint: Checkpoint) -> None:
 
 
 def _remove(checkpoint: Checkpoint) -> None:
-    """The marker first, so that a half-deleted folder never looks whole to a trainer."""
+    """The marker first, so that a half-deleted folder never looks whole to a trainer. Nothing outside the run's folder is
+    touched, whatever a checkpoint is named: a provider's name is no path."""
+    home = Path(checkpoint.job.run_dir).resolve()
+    if not checkpoint.job.run_dir or home not in Path(checkpoint.path).resolve().parents:
+        return
     (Path(checkpoint.path) / MARKER).unlink(missing_ok=True)
     shutil.rmtree(checkpoint.path, ignore_errors=True)
     shutil.rmtree(model_folder(checkpoint), ignore_errors=True)
@@ -244,7 +248,10 @@ def checkpoints_warn() -> int:
 def checkpoints_expire() -> int:
     """Delete what has expired and nobody serves; returns how many went. What is still needed is looked at again."""
     gone = 0
-    due = Checkpoint.objects.filter(expires_at__lte=timezone.now(), is_deleted=False, model=None)
+    here = [name for name in BACKENDS if backend_get(name).capabilities.gives_weights]
+    due = Checkpoint.objects.filter(
+        expires_at__lte=timezone.now(), is_deleted=False, model=None, job__backend__in=here
+    )
     for checkpoint in due.select_related("job__team").order_by("id")[:20]:
         with transaction.atomic():
             checkpoint = _locked(checkpoint)

@@ -17,6 +17,7 @@ from datasets.models import Item, Split
 from graders.types import SLACK
 from jobs.evaluations.models import Evaluation
 from jobs.models import Job
+from jobs.rollouts.cleaning import finite
 from jobs.rollouts.engine.messages import told_messages
 from jobs.rollouts.models import Rollout
 from jobs.rollouts.selectors import stored_trajectory
@@ -61,7 +62,7 @@ def choice_read(wanted: Any, *, baseline: Evaluation) -> dict[str, Any]:
         )  # fmt: skip
     least, most = wanted.get("least_reward"), wanted.get("most_per_item", 2)
     least = baseline.grader_version.pass_threshold if least is None else least
-    if isinstance(least, bool) or not isinstance(least, int | float):
+    if finite(least) is None:
         raise UserError("The least reward must be a number.", where="demonstrations.least_reward")
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_PER_ITEM:
         raise UserError(

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from jobs.evaluations.models import Evaluation
 from jobs.evaluations.selectors import title_of
 from jobs.models import Job, LaunchDraft
+from jobs.rollouts.cleaning import clean
 from rftstudio.core.errors import Conflict, NotFound, UserError
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Team
@@ -42,7 +43,7 @@ def draft_get(*, team: Team, public_id: str) -> LaunchDraft:
 
 def draft_find(*, team: Team, launch_key: str) -> LaunchDraft | None:
     """The draft that a form belongs to."""
-    return draft_list(team=team).filter(launch_key=launch_key).first() if launch_key else None
+    return draft_list(team=team).filter(launch_key=clean(launch_key)).first() if launch_key else None
 
 
 @transaction.atomic
@@ -52,7 +53,7 @@ def draft_save(*, actor: Actor, baseline: Evaluation, values: Mapping[str, str],
     _check_size(values)
     # A launch takes the same lock, so a form is either a draft or a job and never both.
     Team.objects.select_for_update().get(pk=actor.team.pk)
-    key = launch_key[:64]
+    key = clean(launch_key[:64])
     if not key or Job.objects.filter(team=actor.team, launch_key=key).exists():
         key = uuid.uuid4().hex  # its form was launched before: this is the draft of another job
     drafts = LaunchDraft.objects.filter(team=actor.team)
@@ -79,7 +80,7 @@ def _check_size(values: Mapping[str, str]) -> None:
             fix="Shorten what was pasted into it.",
         )
     for name, value in values.items():
-        if "\x00" in value:
+        if "\x00" in name + value:
             raise UserError("A NUL character cannot be kept.", where=name, fix="Take it out of the text.")
 
 

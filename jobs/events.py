@@ -1,6 +1,6 @@
 """The job's story: events in the wire's shape, numbered once each."""
 
-import math
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from jobs.models import Job, JobEvent
+from jobs.rollouts.cleaning import clean, finite
 
 #: Journal lines keep their own numbers; Studio's events are counted from here, so the two never meet.
 OWN_SEQUENCE = 1_000_000_000
@@ -44,19 +45,24 @@ def event_keep(job: Job, line: dict[str, Any], message: str, *, level: str = "in
 def moment(line: dict[str, Any]) -> datetime:
     """When a journal line was written."""
     at = line.get("at")
-    if isinstance(at, (int, float)) and math.isfinite(at):
+    with suppress(ValueError, OverflowError, OSError, TypeError):  # milliseconds, say, lead beyond the calendar
         return datetime.fromtimestamp(at, UTC)
     return timezone.now()
 
 
 def plain(value: Any, *, path: str = "", bad: list[str] | None = None) -> Any:
-    """JSON without NaN and infinities: they become null, and their places are added to `bad`."""
-    if isinstance(value, float) and not math.isfinite(value):
+    """JSON as every database keeps it and every chart can reckon with. Numbers that are none (NaN, infinities, more than a
+    square could hold) become null, and their places are added to `bad`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and finite(value) is None:
         if bad is not None:
             bad.append(path)
         return None
+    if isinstance(value, str):
+        return clean(value)
     if isinstance(value, dict):
-        return {str(key): plain(one, path=f"{path}.{key}".lstrip("."), bad=bad) for key, one in value.items()}
+        return {
+            clean(str(key)): plain(one, path=clean(f"{path}.{key}").lstrip("."), bad=bad) for key, one in value.items()
+        }
     if isinstance(value, list):
         return [plain(one, path=f"{path}[{n}]", bad=bad) for n, one in enumerate(value)]
     return value

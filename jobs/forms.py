@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import forms
+from django.forms.fields import InvalidJSONInput
 
 from jobs.backends.registry import BACKENDS
 from jobs.demonstrations import MOST_PER_ITEM, ROLLOUTS, Source
 from jobs.models import Job
-from jobs.plan import AUTO, FIELDS, Field
+from jobs.plan import AUTO, FIELDS, Field, check_extras
 from rftstudio.core.errors import UserError
 
 #: Fields of the form itself; every other one belongs to the plan.
@@ -37,6 +38,17 @@ def _form_field(one: Field) -> forms.Field:
 
 
 class _Extras(forms.JSONField):
+    """Shown again as it was typed. What no database could keep is refused by the plan, in its words."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError) as exc:  # thousands of digits, or of brackets
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid") from exc
+
+    def bound_data(self, data: Any, initial: Any) -> InvalidJSONInput:
+        return InvalidJSONInput(data or "")
+
     def prepare_value(self, value: Any) -> Any:
         return "" if value is None else super().prepare_value(value)
 
@@ -142,6 +154,10 @@ class LaunchForm(forms.Form):
                 one.read(value)
             except UserError as exc:
                 self.add_error(name, str(exc))
+        try:
+            check_extras(self.cleaned_data.get("extras"))
+        except UserError as exc:
+            self.add_error("extras", str(exc))
         if self.chosen_method == Job.Method.SUPERVISED and not self.cleaned_data.get("learn_from"):
             self.add_error("learn_from", "Choose what it learns from.")
         if self.must_read and not self.cleaned_data.get("read_warnings"):

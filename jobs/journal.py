@@ -13,11 +13,13 @@ from typing import Any
 from django.utils import timezone
 
 from jobs import costs, holds, selectors, tasks
+from jobs.backends.registry import backend_get
 from jobs.evaluations.selectors import batch_rows
 from jobs.events import event_keep, event_note, moment, plain
 from jobs.figures import batch_figures, reward_interval, sub_reward_means
 from jobs.models import Checkpoint, Job, TrainStep
 from jobs.rollouts import services as rollout_services
+from jobs.rollouts.cleaning import clean, finite
 from jobs.rollouts.engine.record import RolloutRecord
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import ENDED, Status, may_precede
@@ -132,8 +134,8 @@ def _step(job: Job, line: dict[str, Any]) -> None:
             "attempt": attempt,
             "batch": batch,
             "metrics": metrics,
-            "mean_reward": _number(metrics.get("train_mean_reward")),
-            "validation_reward": _number(metrics.get("full_valid_mean_reward")),
+            "mean_reward": finite(metrics.get("train_mean_reward")),
+            "validation_reward": finite(metrics.get("full_valid_mean_reward")),
             "rollouts": metrics["studio"]["rollouts"] if batch else 0,
             "validation_rollouts": len(checks),
             "at": moment(line),
@@ -151,10 +153,6 @@ def _step(job: Job, line: dict[str, Any]) -> None:
         queue(tasks.job_credit, job.pk)
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-
-
 def step_message(step: int, total: int, metrics: dict[str, Any]) -> str:
     """The wire's wording of a metrics event; the parts on validation only where it was checked."""
     parts = [f"Step {step}/{total}"]
@@ -164,19 +162,19 @@ def step_message(step: int, total: int, metrics: dict[str, Any]) -> str:
         ("full_valid_mean_reward", "full validation mean reward"),
         ("full_valid_mean_parse_error", "full validation mean parse error"),
     ):
-        if _number(metrics.get(key)) is not None:
+        if finite(metrics.get(key)) is not None:
             parts.append(f"{words}={metrics[key]:.2f}")
     return ", ".join(parts)
 
 
 def _checkpoint(job: Job, line: dict[str, Any]) -> None:
-    reward = _number(plain(line.get("validation_reward")))
+    reward = finite(line.get("validation_reward"))
     checkpoint, _ = Checkpoint.objects.update_or_create(
         job=job,
         step_number=int(line["step"]),
         defaults={
             "team": job.team,
-            "path": str(Path(job.run_dir) / str(line.get("path") or "")),
+            "path": _path(job, clean(str(line.get("path") or ""))),
             "digest": str(line.get("digest") or "")[:64],
             "validation_reward": reward,
             "metrics": plain(line.get("metrics") or {}),
@@ -189,6 +187,15 @@ def _checkpoint(job: Job, line: dict[str, Any]) -> None:
     words = f"Checkpoint saved at train step {checkpoint.step_number}"
     words += f", validation reward {reward:.2f}." if reward is not None else "."
     event_keep(job, line, words, data={"checkpoint": checkpoint.public_id, "validation_reward": reward})
+
+
+def _path(job: Job, told: str) -> str:
+    """A folder of the run; of a provider that keeps the weights, the name by which it serves them."""
+    return str(Path(job.run_dir) / told) if _gives_weights(job) else told
+
+
+def _gives_weights(job: Job) -> bool:
+    return backend_get(job.backend).capabilities.gives_weights
 
 
 def best_choose(job: Job) -> None:
@@ -205,6 +212,8 @@ def best_choose(job: Job) -> None:
 
 def checkpoints_look(job: Job) -> None:
     """The trainer keeps the best few and the last; note which folders have gone."""
+    if not _gives_weights(job):
+        return
     for checkpoint in Checkpoint.objects.filter(job=job, is_deleted=False):
         if checkpoint.path.startswith("/") and not Path(checkpoint.path).is_dir():
             Checkpoint.objects.filter(pk=checkpoint.pk).update(is_deleted=True)
@@ -213,7 +222,7 @@ def checkpoints_look(job: Job) -> None:
 def _log(job: Job, line: dict[str, Any]) -> None:
     level = {"warning": "warn", "critical": "error"}.get(str(line.get("level")), str(line.get("level") or "info"))
     kind, data = str(line.get("kind") or "message")[:24], plain(line.get("data"))
-    event_keep(job, line, str(line.get("message") or ""), level=level[:8], type=kind, data=data)
+    event_keep(job, line, clean(str(line.get("message") or "")), level=clean(level[:8]), type=clean(kind), data=data)
 
 
 def _finished(job: Job, line: dict[str, Any]) -> None:
@@ -240,7 +249,7 @@ def _finished(job: Job, line: dict[str, Any]) -> None:
 
 def _set_expiry(job: Job) -> None:
     """The plan may let an ended job's checkpoints go after some days; the best one stays."""
-    if days := job.plan.get("keep_days"):
+    if (days := job.plan.get("keep_days")) and _gives_weights(job):
         rows = Checkpoint.objects.filter(job=job, expires_at=None).exclude(pk=job.best_checkpoint_id)
         rows.update(expires_at=timezone.now() + timedelta(days=days))
 

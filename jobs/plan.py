@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jobs.rollouts.cleaning import clean_json
 from rftstudio.core.errors import UserError
 
 AUTO = "auto"
@@ -278,6 +279,8 @@ WIRE_NAMES = (
     "n_epochs", "batch_size", "learning_rate_multiplier", "compute_multiplier", "eval_interval", "eval_samples",
     "reasoning_effort",
 )  # fmt: skip
+#: Those of them that mean something where demonstrations are learnt.
+SUPERVISED_WIRE_NAMES = ("n_epochs", "batch_size", "learning_rate_multiplier")
 #: Taken from the reference and kept, although the self-hosted trainer has no use for it.
 REASONING = ("default", "low", "medium", "high")
 
@@ -325,10 +328,7 @@ def plan_fill(wanted: Mapping[str, Any] | None, *, ground: Ground) -> dict[str, 
     if isinstance(lora, dict):
         wanted |= {"lora_r": lora.get("r"), "lora_alpha": lora.get("alpha")}
     if extras := wanted.pop("extras", None):
-        if not isinstance(extras, dict):
-            raise UserError(
-                "The extras must be an object.", where="extras", fix='Write {"use_vllm": true}, or leave it out.'
-            )
+        check_extras(extras)
         plan["extras"] = dict(extras)
     unknown = sorted(set(wanted) - set(FIELDS))
     if unknown:
@@ -347,6 +347,19 @@ def plan_fill(wanted: Mapping[str, Any] | None, *, ground: Ground) -> dict[str, 
             plan[name] = one.default
     _derive(plan, given, ground)
     return plan
+
+
+def check_extras(extras: Any) -> None:
+    """UserError for extras that are no object, or that hold what no database keeps: NaN, NUL, half a character."""
+    if extras and not isinstance(extras, dict):
+        raise UserError(
+            "The extras must be an object.", where="extras", fix='Write {"use_vllm": true}, or leave it out.'
+        )
+    if clean_json(extras) != extras:
+        raise UserError(
+            "The extras hold a number that is none, a NUL or half a character pair.", where="extras",
+            fix="Take it out.",
+        )  # fmt: skip
 
 
 def _derive(plan: dict[str, Any], given: set[str], ground: Ground) -> None:

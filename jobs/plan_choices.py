@@ -16,8 +16,9 @@ _FOLLOWS = (
     "max_eval_items",
     "max_completion_tokens",
 )
-_OURS = ("stop_zero_variance", "stop_alarm", "stop_ungraded", "stop_usd", "keep_days")
+_OURS = ("stop_zero_variance", "stop_alarm", "stop_ungraded", "stop_usd")
 _EXTRAS = Field("extras", "Trainer extras", "", None)
+_EFFORT = Field("reasoning_effort", "Reasoning effort", "", "default")
 #: Of these the form shows the number; the others it shows as automatic.
 _SHOWN = ("batch_size", "max_eval_items", "max_completion_tokens")
 
@@ -43,8 +44,9 @@ def plan_chosen(plan: dict[str, Any], *, ground: Ground) -> dict[str, Any]:
 
 def check_taken(plan: dict[str, Any], *, ground: Ground, backend: str) -> None:
     """UserError where somebody chose what this backend would not follow: a run must not differ from its plan in silence.
-    When to pause and how long to keep is Studio's business and never the trainer's."""
-    taken = backend_get(backend).capabilities.hyperparameters
+    When to pause is Studio's business and never the trainer's."""
+    can = backend_get(backend).capabilities
+    taken = can.supervised_hyperparameters if ground.is_supervised else can.hyperparameters
     if taken is None:
         return
     chosen = plan_chosen(plan, ground=ground)
@@ -54,6 +56,8 @@ def check_taken(plan: dict[str, Any], *, ground: Ground, backend: str) -> None:
     ]  # fmt: skip
     if plan.get("extras"):
         lost.append(_EXTRAS)
+    if _EFFORT.name not in taken and plan.get(_EFFORT.name, _EFFORT.default) != _EFFORT.default:
+        lost.append(_EFFORT)
     if lost:
         names = ", ".join(one.label for one in lost)
         raise UserError(

@@ -20,6 +20,7 @@ from jobs.evaluations.selectors import evaluation_list, readiness_facts
 from jobs.figures import StepFigures
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.plan import Derived, Ground, plan_derive, weights_bytes
+from jobs.rollouts.cleaning import finite
 from jobs.rollouts.models import Rollout, RolloutBatch
 from jobs.states import AT_WORK, Status
 from rftstudio.core.errors import NotFound
@@ -125,7 +126,7 @@ def past_runs(*, team: Team, baseline: Evaluation, backend: str, most: int = 8) 
     ).order_by("-id")[:most]
     runs = []
     for job in jobs:
-        seconds, rollouts = _number(job.result.get("seconds")), _number(job.result.get("rollouts"))
+        seconds, rollouts = finite(job.result.get("seconds")), finite(job.result.get("rollouts"))
         learnt = job.done_steps * int(job.plan.get("batch_size") or 0) if job.is_supervised else 0
         if seconds and (rollouts or learnt):
             runs.append(PastRun(job.number, seconds, int(rollouts or 0), rollout_counts(job)[1], learnt))
@@ -213,8 +214,20 @@ def validation_intervals(job: Job, steps: list[int]) -> dict[int, tuple[float, f
     return {step: interval for step, interval in found.items() if interval}
 
 
-def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _numbers(value: Any) -> dict[str, float]:
+    """The numbers under the names of an object; what else a hosted trainer sends under that key is none of them."""
+    found = {str(name): finite(one) for name, one in _object(value).items()}
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _ends(value: Any) -> tuple[float, float] | tuple[None, None]:
+    """An interval, or nothing."""
+    ends = [finite(one) for one in value] if isinstance(value, list | tuple) else []
+    return (ends[0], ends[1]) if len(ends) == 2 and None not in ends else (None, None)
 
 
 def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]:
@@ -233,34 +246,33 @@ def step_figures(job: Job, *, with_intervals: bool = False) -> list[StepFigures]
 
 def _figures(step: dict[str, Any], checked: tuple[float, float] | None, *, is_supervised: bool) -> StepFigures:
     """One train step. `checked`: the interval of its validation, where it came home without one."""
-    metrics, own = step["metrics"], step["metrics"].get("studio") or {}
-    check = metrics.get("studio_validation") or {}
-    low, high = check.get("interval") or checked or (None, None)
-    reward_low, reward_high = own.get("interval") or (None, None)
-    told = own.get("tools") or metrics.get("tools") or {}
+    metrics, own = step["metrics"], _object(step["metrics"].get("studio"))
+    check = _object(metrics.get("studio_validation"))
+    low, high = _ends(check.get("interval") or checked)
+    reward_low, reward_high = _ends(own.get("interval"))
     return StepFigures(
         number=step["number"],
-        mean_reward=step["mean_reward"] if step["mean_reward"] is not None else own.get("mean_reward"),
+        mean_reward=step["mean_reward"] if step["mean_reward"] is not None else finite(own.get("mean_reward")),
         reward_low=reward_low,
         reward_high=reward_high,
         validation_reward=step["validation_reward"],
         validation_low=low,
         validation_high=high,
-        groups=own.get("groups", 0),
-        groups_low=own.get("groups_low", 0),
-        groups_high=own.get("groups_high", 0),
-        groups_alike=own.get("groups_alike", 0),
-        ungraded_share=own.get("ungraded_share"),
-        tokens_mean=own.get("tokens_mean", _number(metrics.get("completion_tokens_mean"))),
-        tools={name: float(n) for name, n in told.items() if _number(n) is not None},
-        sub_rewards=own.get("sub_rewards") or {},
-        validation_sub_rewards=check.get("sub_rewards") or {},
-        decides=own.get("decides") or {},
-        seconds=_number(metrics.get("seconds")),
-        loss=_number(metrics.get("loss", metrics.get("train_loss"))) if is_supervised else None,
-        entropy=_number(metrics.get("entropy")),
-        kl=_number(metrics.get("kl")),
-        grad_norm=_number(metrics.get("grad_norm")),
+        groups=int(finite(own.get("groups")) or 0),
+        groups_low=int(finite(own.get("groups_low")) or 0),
+        groups_high=int(finite(own.get("groups_high")) or 0),
+        groups_alike=int(finite(own.get("groups_alike")) or 0),
+        ungraded_share=finite(own.get("ungraded_share")),
+        tokens_mean=finite(own.get("tokens_mean", metrics.get("completion_tokens_mean"))),
+        tools=_numbers(own.get("tools") or metrics.get("tools")),
+        sub_rewards=_numbers(own.get("sub_rewards")),
+        validation_sub_rewards=_numbers(check.get("sub_rewards")),
+        decides=_numbers(own.get("decides")),
+        seconds=finite(metrics.get("seconds")),
+        loss=finite(metrics.get("loss", metrics.get("train_loss"))) if is_supervised else None,
+        entropy=finite(metrics.get("entropy")),
+        kl=finite(metrics.get("kl")),
+        grad_norm=finite(metrics.get("grad_norm")),
     )
 
 
@@ -278,7 +290,7 @@ def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:
         # The prompt is part of what is compared, and a seed chooses which items are taken where not all are.
         versions = (row.agent_version_id, row.grader_version_id, row.dataset_version_id)
         items = (*versions, row.split, row.max_items, row.seed if row.max_items else None)
-        if _number((row.metrics or {}).get("mean_reward")) is not None:
+        if finite((row.metrics or {}).get("mean_reward")) is not None:
             by_items.setdefault(items, {})[row.model_id] = row
     found = []
     for by_model in by_items.values():
@@ -326,7 +338,7 @@ def has_checks(job: Job) -> bool:
 def step_pace(job: Job) -> float | None:
     """Mean seconds of the latest train steps."""
     recent = TrainStep.objects.filter(job=job).order_by("-number").values_list("metrics__seconds", flat=True)[:20]
-    known = [value for value in recent if _number(value) is not None]
+    known = [value for value in recent if finite(value) is not None]
     return sum(known) / len(known) if known else None
 
 

@@ -56,8 +56,11 @@ def jobs_sync() -> int:
     """One look at every active job. One that breaks does not hold up the others."""
     looked = 0
     _obey_owners()
-    for job_id in _due().order_by("id").values_list("pk", flat=True):
-        looked += job_sync(job_id=job_id)
+    for job_id in list(_due().order_by("id").values_list("pk", flat=True)):
+        try:
+            looked += job_sync(job_id=job_id)
+        except Exception:  # even its trouble could not be noted, or it has been deleted meanwhile
+            logger.exception("Job with the key %s could not be looked at", job_id)
     holds.settle_forgotten()
     _credit_again()
     return looked

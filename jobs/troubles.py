@@ -2,6 +2,7 @@
 
 import time
 
+from jobs.backends.base import LONGEST_WAIT
 from jobs.events import event_note
 from jobs.models import Job
 from jobs.moves import job_fail
@@ -32,8 +33,9 @@ def ask_later(job: Job, exc: UpstreamUnavailable, seconds: float) -> None:
 
 
 def is_left_alone(job: Job) -> bool:
-    """What a person wishes for is passed on all the same."""
-    return job.status in (Status.QUEUED, Status.RUNNING) and float(job.process.get("ask_at") or 0) > time.time()
+    """What a person wishes for is passed on all the same; and a wait that no provider may ask for is a clock set back."""
+    wait = float(job.process.get("ask_at") or 0) - time.time()
+    return job.status in (Status.QUEUED, Status.RUNNING) and 0 < wait <= LONGEST_WAIT
 
 
 def refused(job: Job, exc: UpstreamRefused) -> None:

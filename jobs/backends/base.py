@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+#: A provider that asks for a longer wait, in seconds, is asked again all the same.
+LONGEST_WAIT = 600.0
+
 
 @dataclass(frozen=True)
 class Capabilities:
@@ -20,6 +23,7 @@ class Capabilities:
     gives_rollouts: bool = True
     gives_weights: bool = True
     hyperparameters: frozenset[str] | None = None  # those that it follows; None for all
+    supervised_hyperparameters: frozenset[str] | None = None  # the same for learning from demonstrations
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 import math
 from typing import Any
 
+#: Sums and squares of what is smaller stay finite.
+MOST = 1e150
+
 
 def clean(text: str) -> str:
     """The text as a database can keep it: no NUL, no lone surrogates; each becomes a visible replacement sign."""
@@ -31,9 +34,7 @@ def clean_json(value: Any) -> Any:
 
 
 def finite(value: Any) -> float | None:
-    """A number, or None for what is none (NaN, infinity, text, a bool)."""
-    if value is None:
-        return None
+    """A number, or None for what is none: NaN, infinity, text, a bool, and what no sum or square could hold."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    return float(value) if -MOST < value < MOST else None

@@ -128,8 +128,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def read_range(text: str) -> Range:
-    """`0.5-1`, `-0.2-0.4`, `5` (exactly), `5-` (from), `-5` reads as minus five; ends are inclusive."""
-    cut = text.find("-", 1)
+    """`0.5-1`, `-0.2-0.4`, `5` (exactly), `5-` (from), `-5` reads as minus five; ends are inclusive. A minus behind an e
+    belongs to its number: `1e-05-0.5`."""
+    cut = next((place for place in range(1, len(text)) if text[place] == "-" and text[place - 1] not in "eE"), -1)
     parts = (text, text) if cut < 0 else (text[:cut], text[cut + 1 :])
     try:
         low, high = (float(part) if part.strip() else None for part in parts)

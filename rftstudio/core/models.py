@@ -18,6 +18,11 @@ class PublicIdField(models.CharField):
         kwargs.setdefault("default", partial(new_id, prefix))
         super().__init__(**kwargs)
 
+    def get_prep_value(self, value):
+        """An id out of an address may hold a NUL, which PostgreSQL takes for an error of ours. No row has it, so none is found."""
+        value = super().get_prep_value(value)
+        return value.replace("\x00", "\ufffd") if isinstance(value, str) else value
+
     def deconstruct(self):
         name, path, args, kwargs = super().deconstruct()
         kwargs.pop("default", None)

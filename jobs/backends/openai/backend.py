@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from jobs.backends.base import Capabilities, Chunk, Health, Problem, Run, RunSpec
+from jobs.backends.openai import reading
+from jobs.backends.openai.reading import told
 from jobs.backends.openai.refusals import refused, shutdowns
-from jobs.plan import WIRE_NAMES
+from jobs.plan import SUPERVISED_WIRE_NAMES, WIRE_NAMES
 from jobs.rollouts.engine.messages import opening_messages
 from rftstudio.core.errors import UserError
 
-#: Own numbers for events that the provider does not number: they stay the same when asked again.
-CHECKPOINT_SEQUENCE, FINISH_SEQUENCE = 500_000_000, 600_000_000
 ENDED = {"succeeded", "failed", "cancelled", "paused"}
 PAGE = 100
 MOST_RESULTS = 5
@@ -38,7 +38,8 @@ class OpenAIBackend:
     name = "openai"
     label = "Hosted"
     capabilities = Capabilities(
-        is_local=False, gives_rollouts=False, gives_weights=False, hyperparameters=frozenset(WIRE_NAMES)
+        is_local=False, gives_rollouts=False, gives_weights=False,
+        hyperparameters=frozenset(WIRE_NAMES), supervised_hyperparameters=frozenset(SUPERVISED_WIRE_NAMES),
     )
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
@@ -70,16 +71,19 @@ class OpenAIBackend:
             if remote is None:
                 remote = self._create(client, run, work)
             elif remote.status == "paused":
-                remote = client.fine_tuning.jobs.resume(remote.id)
+                remote = told(client.fine_tuning.jobs.resume(remote.id), "id", "status")
         return Run(run.job_id, external_id=remote.id, connection=run.connection)
 
     def _find(self, client: Any, run: Run) -> Any | None:
         if run.external_id:
-            return client.fine_tuning.jobs.retrieve(run.external_id)
-        found = client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=PAGE)
+            return told(client.fine_tuning.jobs.retrieve(run.external_id), "id", "status")
+        found = reading.rows(
+            lambda: client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=PAGE)
+        )
         # A server that ignores the filter lists strangers' jobs too: neither adopt one of those nor miss ours among them.
-        mine = (job for job in islice(found, MOST_LOOKED_AT) if (job.metadata or {}).get("studio_job") == run.job_id)
-        return next(mine, None)
+        named = ((reading.inner(job.metadata, "studio_job"), job) for job in islice(found, MOST_LOOKED_AT))
+        mine = next((job for name, job in named if name == run.job_id), None)
+        return mine and told(mine, "id", "status")
 
     def _create(self, client: Any, run: Run, work: RunSpec) -> Any:
         spec, sent = work.spec, _sent_before(client, run)
@@ -87,7 +91,7 @@ class OpenAIBackend:
         if not _is_supervised(spec):  # there the provider would want demonstrations for validation too
             files["validation_file"] = _upload(client, f"{run.job_id}-validation.jsonl", work.validation, spec, sent)
         with refused(acts=True):
-            return client.fine_tuning.jobs.create(
+            made = client.fine_tuning.jobs.create(
                 model=spec["base_model"],
                 **files,
                 seed=abs(int(spec.get("seed") or 0)) % 2**31,
@@ -99,21 +103,23 @@ class OpenAIBackend:
                     else {"type": "reinforcement", "reinforcement": reinforcement(spec)}
                 },
             )
+            return told(made, "id", "status", acts=True)
 
     def poll(self, run: Run, cursor: int) -> Iterator[Chunk]:
         """The cursor counts the provider's events. Checkpoints and the end have numbers of their own."""
         if not run.external_id:
             return
         with refused(), _client(run) as client:
-            remote = client.fine_tuning.jobs.retrieve(run.external_id)
-            listed = list(reversed(list(client.fine_tuning.jobs.list_events(run.external_id, limit=PAGE))))
+            remote = told(client.fine_tuning.jobs.retrieve(run.external_id), "status")
+            jobs = client.fine_tuning.jobs
+            listed = list(reading.rows(lambda: jobs.list_events(run.external_id, limit=PAGE)))[::-1]
             fresh = listed[cursor:]
-            events = [_event(one, cursor + place + 1) for place, one in enumerate(fresh)]
+            events = [reading.event(one, cursor + place + 1) for place, one in enumerate(fresh)]
             if events or remote.status in ENDED:
-                checkpoints = list(client.fine_tuning.jobs.checkpoints.list(run.external_id, limit=PAGE))
-                events += [_checkpoint(one) for one in reversed(checkpoints)]
+                found = list(reading.rows(lambda: jobs.checkpoints.list(run.external_id, limit=PAGE)))
+                events += [reading.checkpoint(one) for one in reversed(found)]
         if remote.status in ENDED:
-            events.append(_finished(remote, listed, events))
+            events.append(reading.finished(remote, listed, events))
         if events:
             yield Chunk(events, len(listed))
 
@@ -152,10 +158,11 @@ class OpenAIBackend:
         if not run.external_id:
             return {}
         with refused(), _client(run) as client:
-            ids = client.fine_tuning.jobs.retrieve(run.external_id).result_files or []
+            ids = told(client.fine_tuning.jobs.retrieve(run.external_id), "status").result_files
+            known = [one for one in ids if isinstance(one, str) and one] if isinstance(ids, list) else []
             return {
-                client.files.retrieve(one).filename: _plain(client.files.content(one).read())
-                for one in ids[:MOST_RESULTS]
+                told(client.files.retrieve(one), "filename").filename: _plain(client.files.content(one).read())
+                for one in known[:MOST_RESULTS]
             }
 
     def export(self, run: Run, path: str, target: Path) -> Path:
@@ -180,9 +187,8 @@ def _client(run: Run) -> Any:
 
 def _status(remote: Any) -> str:
     """The job's status; another Studio tells the finer word (pausing, cancelling) beside the wire's."""
-    own = getattr(remote, "studio", None)
-    finer = str(own.get("status") or "") if isinstance(own, dict) else ""
-    return finer if finer in {"pausing", "cancelling"} else remote.status
+    finer = str(reading.inner(getattr(remote, "studio", None), "status"))
+    return finer if finer in {"pausing", "cancelling"} else told(remote, "status").status
 
 
 def _plain(content: bytes) -> bytes:
@@ -211,8 +217,8 @@ def _is_supervised(spec: dict[str, Any]) -> bool:
 
 def supervised(spec: dict[str, Any]) -> dict[str, Any]:
     """`method` for learning from demonstrations; the provider chooses its own learning rate, times our multiplier."""
-    told = spec.get("hyperparameters") or {}
-    kept = {name: told[name] for name in ("n_epochs", "batch_size", "learning_rate_multiplier") if name in told}
+    asked = spec.get("hyperparameters") or {}
+    kept = {name: asked[name] for name in SUPERVISED_WIRE_NAMES if name in asked}
     return {"type": "supervised", "supervised": {"hyperparameters": kept}}
 
 
@@ -222,17 +228,17 @@ def reinforcement(spec: dict[str, Any]) -> dict[str, Any]:
     grader = spec["grader"]
     if gateway.get("grader"):
         grader = {"type": "endpoint", "name": "studio", "url": gateway["grader"]}
-    told: dict[str, Any] = {
+    asked: dict[str, Any] = {
         "grader": grader,
         "hyperparameters": spec.get("hyperparameters") or {},
     }
     if tools := _tools(spec):
-        told["tools"] = tools
+        asked["tools"] = tools
         if steps := (agent.get("limits") or {}).get("max_steps"):
-            told["max_episode_steps"] = steps
+            asked["max_episode_steps"] = steps
     if agent.get("response_format"):
-        told["response_format"] = agent["response_format"]
-    return told
+        asked["response_format"] = agent["response_format"]
+    return asked
 
 
 def _sent_before(client: Any, run: Run) -> dict[tuple[str, int], str]:
@@ -240,8 +246,8 @@ def _sent_before(client: Any, run: Run) -> dict[tuple[str, int], str]:
     import openai
 
     with suppress(openai.NotFoundError):  # not every server lists files
-        listed = islice(client.files.list(purpose="fine-tune", limit=PAGE), MOST_LOOKED_AT)
-        mine = [one for one in listed if one.filename.startswith(run.job_id) and one.status != "error"]
+        listed = islice(reading.rows(lambda: client.files.list(purpose="fine-tune", limit=PAGE)), MOST_LOOKED_AT)
+        mine = [one for one in listed if str(one.filename).startswith(run.job_id) and one.status != "error"]
         return {(one.filename, one.bytes): one.id for one in mine}
     return {}
 
@@ -269,50 +275,4 @@ def _upload(
     if found := sent.get((name, len(content))):
         return found
     file = (name, io.BytesIO(content))
-    return client.files.create(file=file, purpose="fine-tune", timeout=UPLOAD_SECONDS).id
-
-
-def _event(event: Any, sequence: int) -> dict[str, Any]:
-    data = event.data if isinstance(event.data, dict) else None
-    base = {"seq": sequence, "at": float(event.created_at)}
-    if event.type == "metrics" and data and "step" in data:
-        seconds = ((data.get("timing") or {}).get("step") or {}).get("full_iteration") or 0.0
-        return base | {
-            "type": "step", "step": int(data["step"]), "total_steps": int(data.get("total_steps") or 0),
-            "metrics": data, "seconds": float(seconds), "rollouts": None,
-        }  # fmt: skip
-    # Whatever else an event bears, such as the verdict of a safety screening, is kept as it came.
-    return base | {
-        "type": "log",
-        "level": event.level,
-        "message": event.message,
-        "kind": event.type,
-        "data": event.data,
-    }
-
-
-def _checkpoint(one: Any) -> dict[str, Any]:
-    metrics = one.metrics.model_dump(exclude_none=True) if one.metrics else {}
-    return {
-        "seq": CHECKPOINT_SEQUENCE + one.step_number, "at": float(one.created_at), "type": "checkpoint",
-        "step": one.step_number, "path": one.fine_tuned_model_checkpoint, "digest": "",
-        "validation_reward": metrics.get("full_valid_mean_reward"), "metrics": metrics,
-    }  # fmt: skip
-
-
-def _finished(remote: Any, listed: list[Any], events: list[dict[str, Any]]) -> dict[str, Any]:
-    fault = remote.error  # {} as well as null mean none
-    error = None
-    if fault is not None and getattr(fault, "message", None):
-        error = {"code": fault.code, "message": fault.message, "param": fault.param}
-    elif remote.status == "failed":
-        last = f" Its last event: {listed[-1].message}" if listed else ""
-        error = {"code": "provider_error", "message": f"The provider ended the job and gave no reason.{last}"}
-    usage = getattr(remote, "usage_metrics", None) or {}
-    at = remote.finished_at or (listed[-1].created_at if listed else remote.created_at)
-    steps = [event["step"] for event in events if event["type"] in {"step", "checkpoint"}]
-    return {
-        "seq": FINISH_SEQUENCE + len(listed), "at": float(at), "type": "finished", "status": remote.status,
-        "error": error, "train_steps": max(steps, default=None), "rollouts": None, "reason": "provider",
-        "seconds": usage.get("training_time_seconds") or float(at) - float(remote.created_at), "best_step": None,
-    }  # fmt: skip
+    return told(client.files.create(file=file, purpose="fine-tune", timeout=UPLOAD_SECONDS), "id").id

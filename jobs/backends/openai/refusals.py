@@ -1,9 +1,12 @@
 """What a hosted provider says no with, in plain words with the next step; and dates known for its models."""
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
+from jobs.backends.base import LONGEST_WAIT
+from jobs.rollouts.cleaning import clean
 from rftstudio.core.errors import UpstreamRefused, UpstreamUnavailable
 
 #: The provider's code → what it means, and what to do.
@@ -25,9 +28,6 @@ REFUSALS: dict[str, tuple[str, str]] = {
     "invalid_training_file": ("The provider cannot read the training file.", "Its own words name the line; mend it there."),
     "invalid_grader": ("The provider does not accept the grader.", "Its own words name the field; mend it in the grader."),
 }  # fmt: skip
-
-#: A provider that asks for a longer wait is asked again all the same.
-LONGEST_WAIT = 600.0
 
 #: Provider → start of a model's name → what it has announced. Another Studio, or another house, announces for itself.
 SHUTDOWNS: dict[str, dict[str, str]] = {
@@ -64,19 +64,21 @@ def refused(*, acts: bool = False) -> Iterator[None]:
     try:
         yield
     except openai.APIConnectionError as exc:
-        raise _unavailable("The provider did not answer.", may_have_acted=acts) from exc
+        raise unavailable("The provider did not answer.", may_have_acted=acts) from exc
     except openai.APIStatusError as exc:
         is_fault = exc.status_code >= 500
         if is_fault or exc.status_code == 408 or (exc.status_code == 429 and exc.code not in REFUSALS):
-            raise _unavailable(
+            raise unavailable(
                 f"The provider answered {exc.status_code}.",
                 retry_after=_seconds(exc.response.headers),
                 may_have_acted=acts and is_fault,
             ) from exc
         raise _refusal(exc) from exc
+    except (openai.APIResponseValidationError, json.JSONDecodeError, UnicodeDecodeError) as exc:
+        raise unavailable("The provider's answer cannot be read: it is no JSON.", may_have_acted=acts) from exc
 
 
-def _unavailable(words: str, *, retry_after: float = 0.0, may_have_acted: bool) -> UpstreamUnavailable:
+def unavailable(words: str, *, retry_after: float = 0.0, may_have_acted: bool = False) -> UpstreamUnavailable:
     found = UpstreamUnavailable(words, fix="It is asked again.")
     found.retry_after, found.may_have_acted = retry_after, may_have_acted
     return found
@@ -85,13 +87,13 @@ def _unavailable(words: str, *, retry_after: float = 0.0, may_have_acted: bool) 
 def _seconds(headers: Mapping[str, str]) -> float:
     """How long the provider wants to be left alone; 0 where it does not say so in seconds."""
     with suppress(ValueError):
-        return min(max(float(headers.get("retry-after", "")), 0.0), LONGEST_WAIT)
+        return min(max(0.0, float(headers.get("retry-after", ""))), LONGEST_WAIT)  # 0 first: NaN is not above it
     return 0.0
 
 
 def _refusal(exc) -> UpstreamRefused:
     body = exc.body if isinstance(exc.body, dict) else {}
-    said = str(body.get("message") or exc.message).strip()
-    code = str(exc.code or {401: "invalid_api_key", 404: "not_found"}.get(exc.status_code, "upstream_refused"))
+    said = clean(str(body.get("message") or exc.message)).strip()
+    code = clean(str(exc.code or {401: "invalid_api_key", 404: "not_found"}.get(exc.status_code, "upstream_refused")))
     words, fix = REFUSALS.get(code, ("The provider refused the job.", "Its own words say what to change."))
-    return UpstreamRefused(f"{words} It says: {said}", where=str(exc.param or ""), fix=fix, code=code)
+    return UpstreamRefused(f"{words} It says: {said}", where=clean(str(exc.param or "")), fix=fix, code=code)

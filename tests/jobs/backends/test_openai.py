@@ -95,7 +95,7 @@ def test_what_a_provider_would_not_follow_is_refused_before_the_launch(launch, b
 
 def test_what_a_provider_follows_and_what_studio_minds_itself_may_be_chosen(launch, service):
     told = {"n_epochs": 2, "batch_size": 4, "compute_multiplier": 2.0, "eval_interval": 5, "reasoning_effort": "high"}
-    job = look(launch(**told, stop_usd=50.0, stop_alarm="any", keep_days=9), service, until="running")
+    job = look(launch(**told, stop_usd=50.0, stop_alarm="any"), service, until="running")
     sent = service.told[job.external_id]["method"]["reinforcement"]["hyperparameters"]
     assert {name: sent[name] for name in told} == told
 

@@ -1,13 +1,18 @@
 """What goes wrong between us and a hosted provider: limits, outages, answers that are lost, refusals in the middle of a run."""
 
 import time
+from datetime import timedelta
 
 import pytest
+from django.urls import reverse
+from django.utils import timezone
 
 from jobs import supervision, troubles
 from jobs.backends.openai.backend import OpenAIBackend
+from jobs.checkpoints import _remove, checkpoints_expire
 from jobs.models import Job
 from jobs.services import job_cancel, job_launch, job_pause
+from rftstudio.core.errors import UserError
 from rftstudio.core.sealed import seal
 from tests.factories.studio import ready_baseline_of
 from tests.fakes.hosted import HostedService
@@ -247,3 +252,194 @@ def test_job_that_cannot_be_paused_is_ended_when_its_money_is_used_up(job, servi
     assert "used up" in job.status_note
     assert "cannot be paused there" in job.status_note
     assert service.jobs[job.external_id]["status"] == "cancelled"
+
+
+# -- answers that are none, and odd values ------------------------------------------------------------------------------
+
+HTML = Reply(200, b"<html>Down for maintenance</html>", {"Content-Type": "text/html"})
+LIST, NOTHING, OBJECT = Reply.of([1]), Reply(200, b"", {"Content-Type": "application/json"}), Reply.of({})
+
+
+@pytest.mark.parametrize("path", ["/events", "/checkpoints", "/ftjob-"])
+@pytest.mark.parametrize("answer", [HTML, LIST, NOTHING, OBJECT], ids=["page", "list", "nothing", "object"])
+def test_answer_that_is_none_is_asked_for_again_and_no_fault_of_the_job(job, service, path, answer):
+    look(job, service, until="running")
+    service.advance()
+    seen, cursor = [], job.journal_cursor
+
+    def between(request):
+        if path in request.path:
+            seen.append(request.path)
+            return answer
+        return None
+
+    service.interrupt = between
+    look(job, service)
+    assert seen
+    assert (job.status, job.process.get("faults"), job.journal_cursor) == ("running", None, cursor)
+    assert job.process["ask_at"] > time.time()
+
+
+@pytest.mark.parametrize("answer", [HTML, LIST, OBJECT], ids=["page", "list", "object"])
+def test_list_of_jobs_that_is_none_makes_no_second_job(job, service, answer):
+    look(job, service, until="running")
+    Job.objects.update(external_id="")
+    service.interrupt = lambda request: answer if request.path.startswith(JOBS + "?") else None
+    look(job, service)
+    assert (len(service.jobs), job.external_id) == (1, "")
+
+
+def test_create_answered_by_a_page_may_have_been_heard(job, service):
+    def between(request):
+        if request.method == "POST" and request.path == JOBS and not service.jobs:
+            service.create(request.json())
+            return HTML
+        return None
+
+    service.interrupt = between
+    look(job, service)
+    assert (job.status, job.external_id) == ("running", "")
+    Job.objects.update(process={})
+    look(job, service)
+    assert [job.external_id] == list(service.jobs)
+
+
+def test_list_of_events_without_an_end_is_left(job, service):
+    look(job, service, until="running")
+    page = {"object": "list", "data": service.events[job.external_id][:1], "has_more": True}
+    service.interrupt = lambda request: Reply.of(page) if "/events" in request.path else None
+    before = len(service.requests)
+    look(job, service)
+    assert job.status == "running"
+    assert len(service.requests) - before < 10
+
+
+def metrics(**data) -> dict:
+    return {"object": "fine_tuning.job.event", "id": "e", "created_at": 1_796_000_000, "level": "info", "message": "m",
+            "type": "metrics", "data": {"step": 1, "total_steps": 2, "train_mean_reward": 0.5, **data}}  # fmt: skip
+
+
+NAN = float("nan")
+ODD = [
+    metrics(step=-3), metrics(step=None), metrics(step="three"), metrics(step=10**30), metrics(step=NAN), metrics(step={}),
+    metrics(total_steps=-1), metrics(total_steps="x"), metrics(timing=[1]), metrics(timing={"step": {"full_iteration": NAN}}),
+    metrics(timing={"step": {"full_iteration": 1e300}}), metrics(train_mean_reward=1e308), metrics(train_mean_reward=10**400),
+    metrics(train_mean_reward={"a": 1}), metrics(tools=["a"]), metrics(studio="x"), metrics(studio={"interval": [1], "tools": 3}),
+    metrics(studio_validation={"interval": "abc"}, full_valid_mean_reward=0.4), metrics(seconds=10**400),
+    metrics() | {"created_at": None}, metrics() | {"created_at": 1_796_000_000_000}, metrics() | {"created_at": "today"},
+    metrics() | {"message": "a\x00\ud800", "type": "message", "data": {"k\x00": "\ud800"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", ODD, ids=range(len(ODD)))
+def test_odd_event_spoils_neither_look_nor_page(job, service, client_of, member, event):
+    look(job, service, until="running")
+    service.events[job.external_id] += [event | {"id": f"e{n}"} for n in range(5)]
+    look(job, service)
+    assert (job.status, job.process.get("faults")) == ("running", None)
+    assert job.journal_cursor == len(service.events[job.external_id])
+    page = client_of(member).get(reverse("jobs:job-detail", args=[member.team.slug, job.public_id]))
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"step_number": -1}, {"step_number": None}, {"step_number": 10**30}, {"fine_tuned_model_checkpoint": None},
+     {"fine_tuned_model_checkpoint": "m" * 900}],
+)  # fmt: skip
+def test_checkpoint_that_cannot_be_served_is_told_of_once(job, service, odd):
+    look(job, service, until="running")
+    service.advance()
+    service.checkpoints[job.external_id][0].update(odd)
+    look(job, service)
+    service.advance()
+    look(job, service)
+    assert job.process.get("faults") is None
+    assert list(job.checkpoints.values_list("step_number", flat=True)) == [2]
+    assert job.events.filter(message__contains="is left out").count() == 1
+
+
+@pytest.mark.parametrize("odd", [{"metrics": None}, {"metrics": [1]}, {"created_at": None}, {"created_at": "x"}])
+def test_checkpoint_with_odd_facts_is_kept(job, service, odd):
+    look(job, service, until="running")
+    service.advance()
+    service.checkpoints[job.external_id][0].update(odd)
+    look(job, service)
+    assert job.checkpoints.get().step_number == 1
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"finished_at": "x"}, {"finished_at": 10**30}, {"finished_at": -1}, {"created_at": None}, {"usage_metrics": "x"},
+     {"usage_metrics": {"training_time_seconds": "abc"}}, {"error": {"message": "a\x00\ud800", "code": "c"}}],
+)  # fmt: skip
+def test_end_with_odd_facts_is_an_end(job, service, client_of, member, odd):
+    look(job, service, until="running")
+    service.jobs[job.external_id].update({"status": "succeeded"} | odd)
+    look(job, service)
+    assert job.status == "succeeded"
+    assert job.result["seconds"] is None or job.result["seconds"] >= 0
+    page = client_of(member).get(reverse("jobs:job-detail", args=[member.team.slug, job.public_id]))
+    assert page.status_code == 200
+
+
+def test_wait_that_is_no_number_holds_up_nothing(job, service):
+    look(job, service, until="running")
+    service.interrupt = lambda request: Reply.of({"error": {"message": "x"}}, 503, headers={"Retry-After": "nan"})
+    look(job, service)
+    assert job.process["ask_at"] == pytest.approx(time.time(), abs=60)
+
+
+def test_clock_set_back_does_not_leave_a_job_alone_for_good(job, service):
+    look(job, service, until="running")
+    Job.objects.update(process={"ask_at": time.time() + 86_400})
+    service.advance()
+    look(job, service)
+    assert job.done_steps == 1
+
+
+def test_job_deleted_under_a_look_does_not_hold_up_the_others(job, service, member, baseline, monkeypatch):
+    other = job_launch(actor=member, baseline=baseline, plan={"n_epochs": 1}, backend="openai")
+    real = supervision._look
+
+    def gone(found, lease):
+        if found.pk == job.pk:
+            Job.objects.filter(pk=job.pk).delete()
+        return real(found, lease)
+
+    monkeypatch.setattr(supervision, "_look", gone)
+    supervision.jobs_sync()
+    other.refresh_from_db()
+    assert other.status == "running"
+
+
+# -- what a provider calls its checkpoints is no path -------------------------------------------------------------------
+
+
+def test_hosted_checkpoint_named_like_a_folder_deletes_nothing(job, service, tmp_path):
+    keep = tmp_path / "keep.txt"
+    keep.write_text("ours")
+    look(job, service, until="running")
+    service.advance()
+    service.checkpoints[job.external_id][0]["fine_tuned_model_checkpoint"] = str(tmp_path)
+    look(job, service)
+    found = job.checkpoints.get()
+    assert found.path == str(tmp_path)
+    job.checkpoints.update(expires_at=timezone.now() - timedelta(days=1))
+    assert checkpoints_expire() == 0
+    _remove(found)
+    assert keep.read_text() == "ours"
+
+
+# -- a plan that would not be followed ------------------------------------------------------------------------------------
+
+
+def test_hosted_supervised_job_refuses_what_only_practising_knows(member, baseline, model):
+    choice = {"from": "references", "field": "answer"}
+    for plan, label in (({"eval_interval": 3}, "validation"), ({"reasoning_effort": "high"}, "Reasoning effort")):
+        with pytest.raises(UserError, match=label):
+            job_launch(
+                actor=member, baseline=baseline, plan=plan, backend="openai", method="supervised", demonstrations=choice
+            )
+    with pytest.raises(UserError, match="Keep checkpoints"):
+        job_launch(actor=member, baseline=baseline, plan={"keep_days": 9}, backend="openai")
