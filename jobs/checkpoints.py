@@ -249,9 +249,7 @@ def checkpoints_expire() -> int:
     """Delete what has expired and nobody serves; returns how many went. What is still needed is looked at again."""
     gone = 0
     here = [name for name in BACKENDS if backend_get(name).capabilities.gives_weights]
-    due = Checkpoint.objects.filter(
-        expires_at__lte=timezone.now(), is_deleted=False, model=None, job__backend__in=here
-    )
+    due = Checkpoint.objects.filter(expires_at__lte=timezone.now(), is_deleted=False, model=None, job__backend__in=here)
     for checkpoint in due.select_related("job__team").order_by("id")[:20]:
         with transaction.atomic():
             checkpoint = _locked(checkpoint)

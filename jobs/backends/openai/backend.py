@@ -38,8 +38,11 @@ class OpenAIBackend:
     name = "openai"
     label = "Hosted"
     capabilities = Capabilities(
-        is_local=False, gives_rollouts=False, gives_weights=False,
-        hyperparameters=frozenset(WIRE_NAMES), supervised_hyperparameters=frozenset(SUPERVISED_WIRE_NAMES),
+        is_local=False,
+        gives_rollouts=False,
+        gives_weights=False,
+        hyperparameters=frozenset(WIRE_NAMES),
+        supervised_hyperparameters=frozenset(SUPERVISED_WIRE_NAMES),
     )
 
     def validate(self, spec: dict[str, Any]) -> list[Problem]:
@@ -77,9 +80,7 @@ class OpenAIBackend:
     def _find(self, client: Any, run: Run) -> Any | None:
         if run.external_id:
             return told(client.fine_tuning.jobs.retrieve(run.external_id), "id", "status")
-        found = reading.rows(
-            lambda: client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=PAGE)
-        )
+        found = reading.rows(lambda: client.fine_tuning.jobs.list(metadata={"studio_job": run.job_id}, limit=PAGE))
         # A server that ignores the filter lists strangers' jobs too: neither adopt one of those nor miss ours among them.
         named = ((reading.inner(job.metadata, "studio_job"), job) for job in islice(found, MOST_LOOKED_AT))
         mine = next((job for name, job in named if name == run.job_id), None)

@@ -25,7 +25,9 @@ def told(answer: Any, *names: str, acts: bool = False) -> Any:
     """The answer, when it is an object with a text under each of these names. `acts`: it may have been heard all the same."""
     if all(isinstance(getattr(answer, name, None), str) and getattr(answer, name) for name in names):
         return answer
-    raise unavailable("The provider's answer cannot be read: something in between may have answered.", may_have_acted=acts)
+    raise unavailable(
+        "The provider's answer cannot be read: something in between may have answered.", may_have_acted=acts
+    )
 
 
 def rows(ask: Callable[[], Any]) -> Iterator[Any]:
