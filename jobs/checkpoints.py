@@ -203,10 +203,9 @@ def _check_not_needed(checkpoint: Checkpoint) -> None:
 
 
 def _remove(checkpoint: Checkpoint) -> None:
-    """The marker first, so that a half-deleted folder never looks whole to a trainer. Nothing outside the run's folder is
-    touched, whatever a checkpoint is named: a provider's name is no path."""
-    home = Path(checkpoint.job.run_dir).resolve()
-    if not checkpoint.job.run_dir or home not in Path(checkpoint.path).resolve().parents:
+    """The marker first, so that a half-deleted folder never looks whole to a trainer. Never by a provider's name: that is
+    no path, whatever it looks like."""
+    if not backend_get(checkpoint.job.backend).capabilities.gives_weights:
         return
     (Path(checkpoint.path) / MARKER).unlink(missing_ok=True)
     shutil.rmtree(checkpoint.path, ignore_errors=True)
