@@ -7,7 +7,7 @@ import pytest
 
 from rftstudio.teams.actor import Actor
 from rftstudio.teams.models import Role
-from tests import databases
+from tests import databases, servers
 from tests.factories.teams import MembershipFactory, TeamFactory
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -41,11 +41,14 @@ def _asks_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix):
-    """On SQLite the test database starts as a copy of one that is migrated already."""
+    """The test database starts as a copy of one that is migrated already; on a PostgreSQL that has none, from nothing."""
     from django.db import connection
 
+    settings = connection.settings_dict
     if connection.vendor == "sqlite":
-        databases.migrated_copy(Path(connection.settings_dict["TEST"]["NAME"]))
+        databases.migrated_copy(Path(settings["TEST"]["NAME"]))
+    elif settings["NAME"] == servers.MIGRATED:
+        settings["TEST"]["TEMPLATE"] = servers.MIGRATED
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,13 @@
 """Real servers for tests: PostgreSQL on a loopback port with a password, Valkey on a socket; both end with the test run.
 
-`python -m tests.servers COMMAND…` runs a command with DATABASE_URL naming a fresh PostgreSQL.
+`python -m tests.servers COMMAND…` runs a command with DATABASE_URL naming a fresh PostgreSQL, migrated already.
 
 PostgreSQL refuses to run as root, and the wheel's own Python layer makes a system user and opens parent folders, so its
 programs are called directly here: as root they run as an unprivileged uid, on a data folder under the temporary folder.
 """
 
 import contextlib
+import functools
 import importlib.util
 import os
 import secrets
@@ -21,8 +22,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
+from tests import databases
+
 UNPRIVILEGED = 65534
 PROGRAMS = ("initdb", "postgres")
+MIGRATED, PASSWORD = "migrated", "studio-password"  # a database's name, and a file's
 # Nothing here outlives the run, so nothing waits for the disk.
 FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=64MB", "max_connections=60")
 
@@ -32,47 +36,85 @@ class PostgresMissing(Exception):
 
 
 @contextlib.contextmanager
-def postgres() -> Iterator[str]:
-    """A fresh PostgreSQL; yields its DATABASE_URL."""
+def postgres(*, migrated: bool = False) -> Iterator[str]:
+    """A fresh PostgreSQL; yields its DATABASE_URL.
+
+    With `migrated`, it is that of a database with every migration applied, from a data folder that is kept and copied;
+    a test database may be made from it as its template.
+    """
     home = Path(tempfile.mkdtemp(prefix="studio-pg-"))
     try:
         as_user = {"user": UNPRIVILEGED, "group": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
         programs = _programs(home, as_user)
-        data = home / "data"
-        data.mkdir(mode=0o700)
-        if as_user:
-            for folder in (home, data):
-                os.chown(folder, UNPRIVILEGED, UNPRIVILEGED)
-            home.chmod(0o700)
         run = {"cwd": home, "env": {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}, **as_user}
-        password, port = secrets.token_urlsafe(16), _free_port()
-        pwfile = home / "password"
-        pwfile.write_text(password)
-        pwfile.chmod(0o644)  # in a folder that only the server's user and root may enter
-        options = ("-U", "studio", "-A", "scram-sha-256", "--pwfile", pwfile, "-E", "UTF8", "--no-sync", "--no-locale")
-        _checked([programs / "initdb", "-D", data, *options], run)
-        pwfile.unlink()
-        settings = [part for line in (*FAST, "listen_addresses=127.0.0.1") for part in ("-c", line)]
-        with (home / "log").open("ab") as log:
-            server = subprocess.Popen(
-                [programs / "postgres", "-D", data, "-k", home, "-p", str(port), *settings],
-                stdout=log,
-                stderr=log,
-                **run,
-            )
-        try:
-            url = f"postgres://studio:{password}@127.0.0.1:{port}/postgres"
-            _wait_for_postgres(server, url, home)
-            yield url
-        finally:
-            server.send_signal(signal.SIGINT)  # fast shutdown
-            try:
-                server.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                server.send_signal(signal.SIGQUIT)
-                server.wait(timeout=10)
+        if migrated:
+            version = subprocess.run([programs / "postgres", "--version"], capture_output=True, text=True, **run).stdout
+            make = functools.partial(_make_migrated, home, programs, run)
+            databases.copy_kept(home / "data", "postgres", make, version=version)
+            _give(home / "data", home)
+        else:
+            _init(home, programs, run)
+        with _serving(home, programs, run) as url:
+            yield f"{url}/{MIGRATED if migrated else 'postgres'}"
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def _init(home: Path, programs: Path, run: dict) -> None:
+    """A new data folder; its password lies in it, so that a copy has one too."""
+    data, pwfile = home / "data", home / "password"
+    data.mkdir(mode=0o700)
+    _give(data, home)
+    pwfile.write_text(secrets.token_urlsafe(16))
+    pwfile.chmod(0o644)  # in a folder that only the server's user and root may enter
+    options = ("-U", "studio", "-A", "scram-sha-256", "--pwfile", pwfile, "-E", "UTF8", "--no-sync", "--no-locale")
+    _checked([programs / "initdb", "-D", data, *options], run)
+    pwfile.rename(data / PASSWORD)
+
+
+def _give(data: Path, home: Path) -> None:
+    """To the server's user, what root has made."""
+    if os.geteuid() == 0:
+        for path in (home, data, *data.rglob("*")):
+            os.chown(path, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
+    home.chmod(0o700)
+
+
+def _make_migrated(home: Path, programs: Path, run: dict, to: Path) -> None:
+    import psycopg
+
+    _init(home, programs, run)
+    with _serving(home, programs, run) as url:
+        with psycopg.connect(f"{url}/postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {MIGRATED}")
+        databases.migrate(f"{url}/{MIGRATED}")
+    (home / "data").rename(home / "made")
+    shutil.copytree(home / "made", to)
+
+
+@contextlib.contextmanager
+def _serving(home: Path, programs: Path, run: dict) -> Iterator[str]:
+    """The server on that data folder; yields its URL without a database."""
+    data, port = home / "data", _free_port()
+    settings = [part for line in (*FAST, "listen_addresses=127.0.0.1") for part in ("-c", line)]
+    with (home / "log").open("ab") as log:
+        server = subprocess.Popen(
+            [programs / "postgres", "-D", data, "-k", home, "-p", str(port), *settings],
+            stdout=log,
+            stderr=log,
+            **run,
+        )
+    try:
+        url = f"postgres://studio:{(data / PASSWORD).read_text()}@127.0.0.1:{port}"
+        _wait_for_postgres(server, f"{url}/postgres", home)
+        yield url
+    finally:
+        server.send_signal(signal.SIGINT)  # fast shutdown
+        try:
+            server.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            server.send_signal(signal.SIGQUIT)
+            server.wait(timeout=10)
 
 
 def _programs(home: Path, as_user: dict) -> Path:
@@ -171,7 +213,7 @@ def valkey() -> Iterator[str]:
 
 
 def main(argv: list[str]) -> int:
-    with postgres() as url:
+    with postgres(migrated=True) as url:
         return subprocess.run(argv, env={**os.environ, "DATABASE_URL": url}, check=False).returncode
 
 

@@ -1,5 +1,6 @@
 """Real servers, started once for the lane. Nothing here touches the test process's own database."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -83,21 +84,33 @@ def broker_url():
 
 @pytest.fixture
 def data_folder(tmp_path) -> Path:
+    return data_folder_in(tmp_path)
+
+
+def data_folder_in(folder: Path) -> Path:
     """A data folder of its own, its database up to date."""
-    (tmp_path / "var").mkdir()
-    databases.migrated_copy(tmp_path / "var/studio.sqlite3")
-    return tmp_path / "var"
+    (folder / "var").mkdir()
+    databases.migrated_copy(folder / "var/studio.sqlite3")
+    return folder / "var"
 
 
-@pytest.fixture
-def served(data_folder):
+@contextlib.contextmanager
+def serving(data_folder: Path):
     """All of Studio, served as by a person; gone afterwards."""
     from rftstudio.ops import processes
     from tests.services.served import Served
 
     one = Served(data_folder)
-    yield one
-    if one.process.poll() is None:
-        one.process.kill()
-        one.process.wait()
-    wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 60, "the group to be gone")
+    try:
+        yield one
+    finally:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+        wait_for(lambda: not any(map(processes.is_alive, one.everyone())), 60, "the group to be gone")
+
+
+@pytest.fixture
+def served(data_folder):
+    with serving(data_folder) as one:
+        yield one

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.services.conftest import ROOT, wait_for
+from tests.services.conftest import ROOT, data_folder_in, serving, wait_for
 from tests.services.served import Served
 
 pytestmark = pytest.mark.training
@@ -51,7 +51,14 @@ class Desk:
         self._process.wait(timeout=30)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """One Studio for both tests: the second begins where the first has left it, all of it killed and up again."""
+    with serving(data_folder_in(tmp_path_factory.mktemp("kill"))) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
 def desk(served):
     one = Desk(served)
     yield one

@@ -75,6 +75,5 @@ def test_fifty_launches_that_spend_and_settle_never_pass_the_quota(sqlite):
 
 @pytest.mark.services
 def test_fifty_launches_hold_exactly_seven_on_postgresql():
-    with servers.postgres() as url:
-        run(url, "manage.py", "migrate", "-v", "0")
+    with servers.postgres(migrated=True) as url:
         check_seven(set_up(url))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rftstudio.demo import world
-from tests.jobs.backends.trl import runs
+from tests.jobs.backends.trl import runs, warm
 
 pytestmark = pytest.mark.training
 
@@ -42,7 +42,7 @@ def make_run(folder, **plan):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     run = make_run(tmp_path_factory.mktemp("sft") / "run")
-    assert runs.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
+    assert warm.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
     return run
 
 
@@ -59,13 +59,13 @@ def test_warm_start_learns_its_demonstrations_and_validates_with_real_rollouts(w
 
 def test_paused_warm_start_goes_on_with_the_same_weights(whole, tmp_path):
     run = make_run(tmp_path / "run")
-    process = runs.start(run)
+    process = warm.start(run)
     runs.wait_for(run, process, "step", 1)
     (run / "control").write_text("pause")
     assert process.wait(timeout=120) == 0
     assert runs.events(run)[-1]["status"] == "paused"
     (run / "control").write_text("")
-    assert runs.train(run) == 0
+    assert warm.train(run) == 0
     assert runs.of_type(run, "started")[1]["from_step"] < 6
     assert runs.last_digest(run) == runs.last_digest(whole)
 

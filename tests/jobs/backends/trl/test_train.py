@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.jobs.backends.trl import runs
+from tests.jobs.backends.trl import runs, warm
 
 pytestmark = pytest.mark.training
 
@@ -104,7 +104,7 @@ def test_killed_run_goes_on_as_if_nothing_had_happened(whole, tmp_path):
 
 def test_paused_run_goes_on_with_the_same_weights(whole, tmp_path):
     run = runs.make_run(tmp_path / "run")
-    process = runs.start(run)
+    process = warm.start(run)
     runs.wait_for(run, process, "step", 1)
     (run / "control").write_text("pause")
     assert process.wait(timeout=60) == 0
@@ -113,7 +113,7 @@ def test_paused_run_goes_on_with_the_same_weights(whole, tmp_path):
     assert pause["rollouts"] == pause["train_steps"] * 8
     (run / "control").write_text("")
 
-    assert runs.train(run) == 0
+    assert warm.train(run) == 0
 
     assert runs.of_type(run, "started")[1]["from_step"] == pause["train_steps"]
     assert runs.last_digest(run) == runs.last_digest(whole)
@@ -124,16 +124,16 @@ def test_paused_adapter_with_credited_steps_goes_on_with_the_same_weights(tmp_pa
     """The wish comes while the second step tries its items; its checkpoint lies between two checks on validation."""
     plan = {"max_steps": 4, "eval_interval": 3, "lora": {"r": 4, "dropout": 0.1}, "credit": "prefix_value"}
     whole = runs.make_run(tmp_path / "whole" / "run", **plan)
-    assert runs.train(whole) == 0, (whole / "trainer.log").read_text()[-3000:]
+    assert warm.train(whole) == 0, (whole / "trainer.log").read_text()[-3000:]
     run = runs.make_run(tmp_path / "paused" / "run", **plan)
-    process = runs.start(run)
+    process = warm.start(run)
     runs.wait_for(run, process, "step", 1)
     (run / "control").write_text("pause")
     assert process.wait(timeout=120) == 0
     pause = runs.events(run)[-1]
     assert (pause["status"], pause["train_steps"]) == ("paused", 2)
     (run / "control").write_text("")
-    assert runs.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
+    assert warm.train(run) == 0, (run / "trainer.log").read_text()[-3000:]
     assert runs.last_digest(run) == runs.last_digest(whole)
     assert list(map(runs.essence, runs.lineage(run).values())) == list(map(runs.essence, runs.lineage(whole).values()))
     first = runs.of_type(whole, "checkpoint")[0]
@@ -143,7 +143,7 @@ def test_paused_adapter_with_credited_steps_goes_on_with_the_same_weights(tmp_pa
 
 def test_cancelled_run_keeps_what_was_complete_and_stays_cancelled(tmp_path):
     run = runs.make_run(tmp_path / "run", max_steps=500, batch_size=8, group_size=8)
-    process = runs.start(run)
+    process = warm.start(run)
     runs.wait_for(run, process, "step", 1)
     (run / "control").write_text("cancel")
     assert process.wait(timeout=60) == 0
@@ -162,7 +162,7 @@ def test_adapter_is_trained_published_and_trained_further(tmp_path):
 
     small = {"max_steps": 1, "eval_interval": 1, "max_eval_items": 1}
     first = runs.make_run(tmp_path / "first", lora={"r": 4}, **small)
-    assert runs.train(first) == 0, (first / "trainer.log").read_text()[-3000:]
+    assert warm.train(first) == 0, (first / "trainer.log").read_text()[-3000:]
     kept = runs.of_type(first, "checkpoint")[-1]["path"]
     published = TrlBackend().export(Run("first", run_dir=str(first)), kept, tmp_path / "published")
     assert (published / "adapter_config.json").is_file()
@@ -178,7 +178,7 @@ def test_adapter_is_trained_published_and_trained_further(tmp_path):
     second = runs.make_run(tmp_path / "second", **small, beta=0.1)
     spec = json.loads((second / "spec.json").read_text())
     (second / "spec.json").write_text(json.dumps({**spec, "base_model": str(published)}))
-    assert runs.train(second) == 0, (second / "trainer.log").read_text()[-3000:]
+    assert warm.train(second) == 0, (second / "trainer.log").read_text()[-3000:]
     whole = Path(runs.of_type(second, "checkpoint")[-1]["path"])
     assert (whole / "model.safetensors").is_file()
     assert runs.of_type(second, "step")[0]["metrics"]["kl"] == 0, "the reference is what it starts from"

@@ -29,15 +29,30 @@ MESSAGES = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory):
-    run_dir = tmp_path_factory.mktemp("run")
-    url = ensure_server(BASE_MODEL, run_dir=run_dir)
-    yield url, run_dir
-    os.kill(pid_of(run_dir), signal.SIGTERM)
+def run_dir(tmp_path_factory):
+    """Where the one server of these tests is found."""
+    folder = tmp_path_factory.mktemp("run")
+    yield folder
+    if is_there(folder):
+        os.kill(pid_of(folder), signal.SIGTERM)
+
+
+@pytest.fixture
+def server(run_dir):
+    """Started by the first test that asks."""
+    return ensure_server(BASE_MODEL, run_dir=run_dir), run_dir
+
+
+def state_of(run_dir):
+    return run_dir / "servers" / server_key(BASE_MODEL)
 
 
 def pid_of(run_dir):
-    return int((run_dir / "servers" / server_key(BASE_MODEL) / "pid").read_text())
+    return int((state_of(run_dir) / "pid").read_text())
+
+
+def is_there(run_dir):
+    return (state_of(run_dir) / "port").exists()
 
 
 def ask(url, **body):
@@ -159,26 +174,6 @@ def test_ensure_server_finds_the_one_that_runs(server):
     assert ensure_server(BASE_MODEL, run_dir=run_dir) == url
 
 
-def test_ensure_server_replaces_a_dead_one_and_many_callers_share_it(tmp_path):
-    ensure_server(BASE_MODEL, run_dir=tmp_path, idle_seconds=6)
-    os.kill(pid_of(tmp_path), signal.SIGKILL)
-    time.sleep(0.2)
-    urls: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: urls.append(ensure_server(BASE_MODEL, run_dir=tmp_path, idle_seconds=6)))
-        for _ in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(urls)) == 1
-    limit = time.monotonic() + 30
-    while (tmp_path / "servers" / server_key(BASE_MODEL) / "port").exists():  # it ends by itself when it idles
-        assert time.monotonic() < limit
-        time.sleep(0.2)
-
-
 def test_folder_without_a_model_is_refused_with_the_reason(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(PolicyError, match="could not be served"):
@@ -216,3 +211,27 @@ def test_score_says_how_likely_a_text_is_after_each_conversation(server):
             logprobs = torch.log_softmax(model(torch.tensor([prompt + text])).logits[0].float(), dim=-1)
         expected = sum(float(logprobs[len(prompt) - 1 + n, token]) for n, token in enumerate(text)) / len(text)
         assert value == pytest.approx(expected, abs=1e-3)
+
+
+def test_ensure_server_replaces_a_dead_one_and_many_callers_share_it(server):
+    """Comes last: the others would have to start a server anew."""
+    _, run_dir = server
+    dead = pid_of(run_dir)
+    os.kill(dead, signal.SIGKILL)
+    time.sleep(0.2)
+    urls: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: urls.append(ensure_server(BASE_MODEL, run_dir=run_dir, idle_seconds=6)))
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(urls) == 3
+    assert len(set(urls)) == 1
+    assert pid_of(run_dir) != dead
+    limit = time.monotonic() + 30
+    while is_there(run_dir):  # it ends by itself when it idles
+        assert time.monotonic() < limit
+        time.sleep(0.2)
