@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET
 
 from jobs.rollouts import drawings, explorer, exports, filter_menu, search
 from jobs.rollouts import filters as filtering
-from jobs.rollouts.models import Rollout, SavedView
+from jobs.rollouts.models import SavedView
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team

@@ -60,7 +60,9 @@ def test_filter_menu_comes_to_one_tidy_address(client_of, member, group, asked, 
 def test_filter_menu_holds_what_is_chosen_and_says_what_some_filters_need(client_of, member, group):
     client, home = client_of(member), url("rollout-list", member.team)
     assert "fill in <b>Item</b> or <b>From</b> as well" in client.get(home).content.decode()
-    text = client.get(f"{home}?source=evalrun_1&tokens=any-800&sub_reward=exact:0.8-&alike=0&kind=evaluation").content.decode()
+    text = client.get(
+        f"{home}?source=evalrun_1&tokens=any-800&sub_reward=exact:0.8-&alike=0&kind=evaluation"
+    ).content.decode()
     for field in (
         'name="source" value="evalrun_1"', 'name="tokens_from" value=""', 'name="tokens_to" value="800"',
         'name="part" value="exact"', 'name="part_from" value="0.8"', '<option value="0" selected>',
