@@ -4,7 +4,7 @@ The judging is plain arithmetic over train steps; `stop_reason` says when a job'
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from urllib.parse import urlencode
@@ -37,6 +37,11 @@ class Alarm:
     link: str = ""
     query: str = ""
     source: str = ""  # whose rollouts: the job's own where empty
+    muted_by: str = ""  # who set it aside for this job
+
+    @property
+    def is_open(self) -> bool:
+        return self.level == WARN and not self.muted_by
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class Opinion:
 
 
 Steps = list[StepFigures]
+NONE: Mapping[str, str] = {}
 
 
 def _ends(values: list[float]) -> tuple[float, float] | None:
@@ -121,18 +127,19 @@ def length_alarm(steps: Steps) -> Alarm | None:
     if ends is None or ends[0] <= 0:
         return None
     if ends[1] >= RUNAWAY * ends[0]:
-        name, text = (
+        key, name, text = (
+            "length",
             "Lengths run away",
             f"Tokens per rollout rose from {ends[0]:.0f} to {ends[1]:.0f}, {RUNAWAY:.0f} times or more.",
         )
         link, tokens = "Read the long ones", f"{math.floor(RUNAWAY * ends[0])}-"
     elif rewards and ends[1] <= COLLAPSE * ends[0] and rewards[1] >= rewards[0] + RISE:
-        name = "Answers shrink while the reward rises"
+        key, name = "short", "Answers shrink while the reward rises"
         text = f"Tokens per rollout fell from {ends[0]:.0f} to {ends[1]:.0f}, and the reward rose to {rewards[1]:.2f}. An empty answer may pass the grader."
         link, tokens = "Read the short ones", f"0-{math.ceil(COLLAPSE * ends[0])}"
     else:
         return None
-    return Alarm("length", WARN, name, text, steps[-1].number, link, _tried(steps, tokens=tokens))
+    return Alarm(key, WARN, name, text, steps[-1].number, link, _tried(steps, tokens=tokens))
 
 
 def ungraded_alarm(steps: Steps) -> Alarm | None:
@@ -237,12 +244,13 @@ CHECKS: tuple[Callable[[Steps], Alarm | None], ...] = (
 )
 
 
-def alarms_of(steps: Steps, opinions: Sequence[Opinion] = ()) -> list[Alarm]:
-    """Every judgement that can be made, warnings first."""
+def alarms_of(steps: Steps, opinions: Sequence[Opinion] = (), muted: Mapping[str, str] = NONE) -> list[Alarm]:
+    """Every judgement that can be made: open warnings, then muted ones, then what is well. `muted`: key and by whom."""
     found = [_dated(alarm, check, steps) for check in CHECKS if steps and (alarm := check(steps))]
     if alarm := opinion_alarm(steps, opinions):
         found.append(alarm)
-    return sorted(found, key=lambda alarm: alarm.level == OK)
+    found = [replace(alarm, muted_by=muted.get(alarm.key, "") if alarm.level == WARN else "") for alarm in found]
+    return sorted(found, key=lambda alarm: (alarm.level == OK, not alarm.is_open))
 
 
 def _dated(alarm: Alarm, check: Callable[[Steps], Alarm | None], steps: Steps) -> Alarm:
@@ -258,19 +266,23 @@ def _dated(alarm: Alarm, check: Callable[[Steps], Alarm | None], steps: Steps) -
 
 
 #: Alarms that tell of a policy which found a way around the grader.
-GAMING = {"gaming", "gap", "length", "independent"}
+GAMING = {"gaming", "gap", "length", "short", "independent"}
 
 
-def stopping_alarm(steps: Steps, rule: str, opinions: Sequence[Opinion] = ()) -> Alarm | None:
+def stopping_alarm(
+    steps: Steps, rule: str, opinions: Sequence[Opinion] = (), muted: Mapping[str, str] = NONE
+) -> Alarm | None:
     """The first open alarm that the rule `gaming` or `any` pauses for."""
     if rule == "never":
         return None
-    found = [alarm for alarm in alarms_of(steps, opinions) if alarm.level == WARN]
+    found = [alarm for alarm in alarms_of(steps, opinions, muted) if alarm.is_open]
     return next((alarm for alarm in found if rule == "any" or alarm.key in GAMING), None)
 
 
-def stop_reason(steps: Steps, plan: dict, cost_usd: float | None, opinions: Sequence[Opinion] = ()) -> str:
-    """Why the job's own rules pause it now; empty when they do not."""
+def stop_reason(
+    steps: Steps, plan: dict, cost_usd: float | None, opinions: Sequence[Opinion] = (), muted: Mapping[str, str] = NONE
+) -> str:
+    """Why the job's own rules pause it now; empty when they do not. A muted alarm pauses nothing."""
     recent = steps[-WINDOW:]
     flat = [step.flat_share for step in recent if step.flat_share is not None]
     limit = plan.get("stop_zero_variance")
@@ -280,7 +292,7 @@ def stop_reason(steps: Steps, plan: dict, cost_usd: float | None, opinions: Sequ
     limit = plan.get("stop_ungraded")
     if limit is not None and len(ungraded) >= 2 and fmean(ungraded) > limit:
         return f"Paused by rule: {percent(fmean(ungraded))} of the latest rollouts are ungraded, over {percent(limit)}."
-    if alarm := stopping_alarm(steps, plan.get("stop_alarm") or "never", opinions):
+    if alarm := stopping_alarm(steps, plan.get("stop_alarm") or "never", opinions, muted):
         return f"Paused by rule on an alarm: {alarm.name}. {alarm.text}"
     limit = plan.get("stop_usd")
     if limit is not None and cost_usd is not None and cost_usd >= limit:

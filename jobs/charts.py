@@ -1,5 +1,6 @@
 """Figures of a job: train steps in, Plotly out. No queries. Only the reward's curve thins; hand the others thinned steps."""
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import urlencode
@@ -55,12 +56,14 @@ def reward_chart(
     checkpoints: Sequence[tuple[int, str]] = (),
     alarms: Sequence[tuple[int, str, str]] = (),
     is_ended: bool = False,
+    ends: tuple[float, float] | None = None,
     list_url: str = "",
     source: str = "",
 ) -> dict[str, Any]:
     """Train reward (noisy and smoothed) and validation with its interval, over the baseline.
 
     `checkpoints`: train step and page of each. `alarms`: train step, name and page; each stands on top with a line.
+    `ends`: the least and the most reward that there is. What is drawn of an interval, and the axis, stay within them.
     """
     label = reward_sentence(steps, baseline)
     # Smoothed before it is thinned: what thinning leaves are extremes.
@@ -81,12 +84,13 @@ def reward_chart(
          "line": {"color": token("c1"), "width": 2}},
     ]  # fmt: skip
     checked = [step for step in steps if step.validation_reward is not None]
-    data += _validation(checked, list_url, source)
+    ends = _widened(ends, [*raw, *(step.validation_reward for step in checked), baseline])
+    data += _validation(checked, ends, list_url, source)
     data += _marks("checkpoint", 0.03, "ink", [(n, f"checkpoint at train step {n}", url) for n, url in checkpoints])
     data += _marks("alarm", 0.97, "warn", [(n, f"{name}, since train step {n}", url) for n, name, url in alarms])
     last = x[-1] if x else 0
     layout = merge_layout(
-        {"xaxis": {"title": "train step", "range": [0, max(total, last, 1) + 0.5]}, "yaxis": {"title": "mean reward"},
+        {"xaxis": {"title": "train step", "range": [0, max(total, last, 1) + 0.5]}, "yaxis": {"title": "mean reward", **_within(ends)},
          "yaxis2": {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}},
         _to_come(last, total) if not is_ended else {},  # first, so that the baseline lies over it
         _baseline(baseline, smooth, checked),
@@ -175,7 +179,23 @@ def reward_sentence(steps: Sequence[StepFigures], baseline: float | None) -> str
     return words + (f", the baseline at {show_reward(baseline)}." if baseline is not None else ".")
 
 
-def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[dict[str, Any]]:
+def _widened(ends: tuple[float, float] | None, seen: Sequence[float | None]) -> tuple[float, float]:
+    """The ends, or none that bind, made wider where a value lies beyond: no value is hidden."""
+    low, high = ends or (-math.inf, math.inf)
+    known = [value for value in seen if value is not None]
+    return min([low, *known]), max([high, *known])
+
+
+def _within(ends: tuple[float, float]) -> dict[str, Any]:
+    """Keeps the axis, which fits itself to the curves, from going beyond the ends."""
+    if math.isinf(ends[0]) or math.isinf(ends[1]):
+        return {}
+    return {"autorangeoptions": {"clipmin": ends[0], "clipmax": ends[1]}}
+
+
+def _validation(
+    checked: list[StepFigures], ends: tuple[float, float], list_url: str, source: str
+) -> list[dict[str, Any]]:
     if not checked:
         return []
     data = []
@@ -184,7 +204,8 @@ def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[
         x = [step.number for step in bounded]
         data.append(
             {"type": "scatter", "x": [*x, *x[::-1]], "fill": "toself", "mode": "lines", "hoverinfo": "skip",
-             "y": [*(step.validation_high for step in bounded), *(step.validation_low for step in bounded[::-1])],
+             "y": [*(min(step.validation_high, ends[1]) for step in bounded),
+                   *(max(step.validation_low, ends[0]) for step in bounded[::-1])],
              "fillcolor": token("c2", 0.15), "line": {"width": 0}, "showlegend": False}
         )  # fmt: skip
     texts = [
@@ -200,6 +221,7 @@ def _validation(checked: list[StepFigures], list_url: str, source: str) -> list[
         {"type": "scatter", "mode": "lines+markers", "x": [step.number for step in checked],
          "y": [step.validation_reward for step in checked], "name": "validation, 90 % interval",
          "line": {"color": token("c2"), "width": 1.5}, "marker": {"symbol": "diamond", "size": 9, "color": token("c2")},
+         "cliponaxis": False,
          "text": texts, "hovertemplate": "%{text}<extra></extra>", **_opens(list_url, source, kind="validation")}
     )  # fmt: skip
     return data

@@ -200,7 +200,8 @@ def estimate_context(baseline: Evaluation, form, actor: Actor) -> dict[str, Any]
     left = timezone.timedelta(seconds=guess.seconds) if guess.seconds is not None else None
     return context | {
         "plan": plan,
-        "money": holds.launch_outlook(actor, derived, guess),
+        # What the form cannot say costs nothing that could be named: the button then holds no sum.
+        "money": holds.launch_outlook(actor, derived, guess) if filled or not form.is_bound else None,
         "derived": derived,
         "guess": guess,
         "range": _range(guess, derived, actor) if guess.seconds is not None else None,

@@ -10,7 +10,7 @@ from jobs import demonstrations, drafts, launch_pages, selectors, services
 from jobs.evaluations import selectors as evaluation_selectors
 from jobs.evaluations.models import Evaluation
 from jobs.forms import LaunchForm
-from jobs.models import Checkpoint, LaunchDraft
+from jobs.models import Checkpoint, Job, LaunchDraft
 from jobs.starts import Start
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.permissions import Permission, check_can
@@ -36,9 +36,9 @@ def job_new(request: TeamRequest) -> HttpResponse:
     baseline = _baseline_of(request)
     if baseline is None:
         return render(request, "jobs/job_new_empty.html", {})
-    if request.method == "POST":
-        return _told(request, baseline)
     source = selectors.job_get(team=actor.team, public_id=request.GET["clone"]) if request.GET.get("clone") else None
+    if request.method == "POST":
+        return _told(request, baseline, source)
     if source and not request.GET.get("baseline"):
         baseline = evaluation_selectors.evaluation_get(team=actor.team, public_id=source.baseline.public_id)
     sources = demonstrations.sources(baseline)
@@ -46,14 +46,14 @@ def job_new(request: TeamRequest) -> HttpResponse:
     return _page(request, baseline, LaunchForm(initial=start.values, sources=sources), start=start)
 
 
-def _told(request: TeamRequest, baseline: Evaluation) -> HttpResponse:
+def _told(request: TeamRequest, baseline: Evaluation, source: Job | None) -> HttpResponse:
     """The form came back: to be launched, put aside, priced again, or with its third section as it was at first."""
     then = request.POST.get("then", "launch")
     sources = demonstrations.sources(baseline)
     must_read = then == "launch" and launch_pages.has_warnings(
         baseline, request.POST.get("backend", ""), request.POST.get("method", "")
     )
-    start = launch_pages.start_from(request.GET, baseline, None, sources)
+    start = launch_pages.start_from(request.GET, baseline, source, sources)
     form = LaunchForm(request.POST, initial=start.values, must_read=must_read, sources=sources)
     if then == "save":
         return _saved(request, baseline, form)
@@ -68,7 +68,7 @@ def _told(request: TeamRequest, baseline: Evaluation) -> HttpResponse:
                 demonstrations=form.choice,
             )  # fmt: skip
             return redirect_to(request, reverse("jobs:job-detail", args=[request.actor.team.slug, job.public_id]))
-    return _page(request, baseline, form, draft=_draft_of(request))
+    return _page(request, baseline, form, draft=_draft_of(request), start=start)
 
 
 def _saved(request: TeamRequest, baseline: Evaluation, form: LaunchForm) -> HttpResponse:

@@ -65,6 +65,9 @@ class Job(TeamOwned):
     result = models.JSONField(
         default=dict, blank=True, help_text="The backend's closing report: rollouts, train steps, seconds."
     )
+    muted_alarms = models.JSONField(
+        default=dict, blank=True, help_text="Alarms that a person set aside for this job: key → {name, by, at}."
+    )
     queued_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
+from graders.ranges import reward_ends
 from jobs import charts, demonstrations, holds, selectors
 from jobs import plan as plans
 from jobs.backends.registry import backend_get
@@ -179,7 +180,7 @@ def _alarm_lines(job: Job, steps: list[StepFigures], list_url: str) -> list[dict
         query = f"source={alarm.source or job.public_id}&{alarm.query}".rstrip("&")
         count = query_count(team=job.team, query=query) if alarm.link else 0
         url = f"{list_url}?{query}" if count and list_url else ""
-        lines.append({**asdict(alarm), "url": url, "count": count})
+        lines.append({**asdict(alarm), "url": url, "count": count, "is_open": alarm.is_open})
     return lines
 
 
@@ -205,8 +206,9 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         "is_ended": job.status in ENDED,
         "reward_chart": charts.reward_chart(
             steps, total=job.total_steps, baseline=baseline, is_ended=job.status in ENDED, list_url=list_url, source=source,
+            ends=reward_ends(job.baseline.grader_version.config),
             checkpoints=[(one.step_number, address("jobs:checkpoint-try", job.team.slug, one.public_id)) for one in checkpoints],
-            alarms=[(one["step"], one["name"], one["url"]) for one in alarms if one["level"] != "ok" and one["step"]],
+            alarms=[(one["step"], one["name"], one["url"]) for one in alarms if one["is_open"] and one["step"]],
         ),
         "steps_table": charts.steps_table(drawn),
         "tools_chart": charts.tools_chart(
@@ -218,7 +220,8 @@ def charts_context(job: Job, actor: Actor) -> dict[str, Any]:
         if any(len(step.sub_rewards) > 1 for step in steps) else None,
         "small_charts": small,
         "alarms": alarms,
-        "open_alarms": sum(alarm["level"] != "ok" for alarm in alarms),
+        "open_alarms": sum(alarm["is_open"] for alarm in alarms),
+        "may_launch": can(actor, Permission.JOB_LAUNCH),
         "sub_rewards": _sub_rewards(steps),
         "sub_reward_step": latest.number if latest else None,
         "checkpoints": [_checkpoint_line(job, one, baseline) for one in checkpoints],

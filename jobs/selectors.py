@@ -302,7 +302,13 @@ def second_opinions(job: Job, *, since: int = 0) -> list[Opinion]:
 
 
 def job_alarms(job: Job, steps: list[StepFigures]) -> list[Alarm]:
-    return alarms_of(steps, second_opinions(job))
+    """Every judgement on the job; those that a person muted say by whom."""
+    return alarms_of(steps, second_opinions(job), muted_of(job))
+
+
+def muted_of(job: Job) -> dict[str, str]:
+    """Key of each muted alarm → who muted it."""
+    return {key: muted["by"] for key, muted in job.muted_alarms.items()}
 
 
 @dataclass(frozen=True)

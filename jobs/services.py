@@ -42,6 +42,7 @@ from rftstudio.teams.permissions import Permission, can, check_can
 from rftstudio.teams.services import audit
 
 __all__ = [
+    "alarm_mute",
     "batch_credit",
     "checkpoint_delete",
     "checkpoint_download",
@@ -213,6 +214,30 @@ def job_pause(*, actor: Actor, job: Job, note: str = "") -> Job:
         if is_local(job):  # a provider is asked by the look, so that nobody waits here for its answer
             backend_get(job.backend).pause(run_of(job))
         queue(tasks.job_sync, job.pk)
+    return job
+
+
+def alarm_mute(*, actor: Actor, job: Job, key: str, is_muted: bool) -> Job:
+    """Set an open alarm aside for this job: it counts no more and pauses nothing. Or take that back."""
+    check_can(actor, Permission.JOB_LAUNCH, team=job.team)
+    is_open = {one.key: one.name for one in selectors.job_alarms(job, selectors.step_figures(job)) if one.is_open}
+    with transaction.atomic():
+        job = Job.objects.select_for_update().get(pk=job.pk)
+        muted = dict(job.muted_alarms)
+        if (key in muted) == is_muted:
+            return job
+        if is_muted and key not in is_open:
+            raise Conflict(f"No alarm named {key} is open on this job.", fix="Read its alarms again.")
+        if is_muted:
+            muted[key] = {"name": is_open[key], "by": actor.name, "at": timezone.now().isoformat()}
+            words, deed = f"{actor.name} muted the alarm “{is_open[key]}” for this job.", "job.alarm_muted"
+        else:
+            name = muted.pop(key)["name"]
+            words, deed = f"{actor.name} took back that the alarm “{name}” is muted.", "job.alarm_unmuted"
+        Job.objects.filter(pk=job.pk).update(muted_alarms=muted)
+        event_note(job, words)
+        audit(actor, deed, job, alarm=key)
+    job.refresh_from_db()
     return job
 
 

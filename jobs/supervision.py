@@ -325,7 +325,8 @@ def _apply_rules(job: Job) -> None:
     steps = [step for step in selectors.step_figures(job) if step.number > since]
     cost = costs.job_cost(job)
     spent = None if cost is None else float(cost) - float(job.process.get("resumed_usd") or 0.0)
-    reason = alarms.stop_reason(steps, job.plan, spent, selectors.second_opinions(job, since=since))
+    opinions, muted = selectors.second_opinions(job, since=since), selectors.muted_of(job)
+    reason = alarms.stop_reason(steps, job.plan, spent, opinions, muted)
     if reason:
         _pause(job, reason)
 

@@ -25,6 +25,7 @@ urlpatterns = [
     path(f"{_HERE}/<str:public_id>/pause/", views.job_pause, name="job-pause"),
     path(f"{_HERE}/<str:public_id>/resume/", views.job_resume, name="job-resume"),
     path(f"{_HERE}/<str:public_id>/cancel/", views.job_cancel, name="job-cancel"),
+    path(f"{_HERE}/<str:public_id>/alarms/<slug:key>/mute/", views.alarm_mute, name="alarm-mute"),
     path("t/<slug:team>/used/<str:public_id>/", version_panel, name="version-panel"),
     path(f"{_KEPT}/evaluate/", checkpoint_views.checkpoint_evaluate, name="checkpoint-evaluate"),
     path(f"{_KEPT}/promote/", checkpoint_views.checkpoint_promote, name="checkpoint-promote"),

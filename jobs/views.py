@@ -123,6 +123,17 @@ def job_cancel(request: TeamRequest, public_id: str) -> HttpResponse:
 
 
 @team_view
+@require_POST
+def alarm_mute(request: TeamRequest, public_id: str, key: str) -> HttpResponse:
+    """Set an alarm aside for this job, or take that back."""
+    job = selectors.job_get(team=request.actor.team, public_id=public_id)
+    is_muted = request.POST.get("is_muted") != "0"
+    services.alarm_mute(actor=request.actor, job=job, key=key, is_muted=is_muted)
+    messages.success(request, "Muted for this job." if is_muted else "No longer muted.")
+    return redirect_to(request, f"{_address(request, job)}#alarms")
+
+
+@team_view
 @require_GET
 def job_compare(request: TeamRequest) -> HttpResponse:
     """Two or more jobs: curves over each other, settings in which they differ."""

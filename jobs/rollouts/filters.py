@@ -20,6 +20,8 @@ OTHER_PARAMETERS = {"by", "after", "before", "peek", "format", "open", "charts"}
 NEAR, NEAR_MATCHES = 4000, 400
 #: Rewards no further apart are equal.
 EQUAL = 1e-9
+#: Stands for an end that a range does not have.
+ANY = "any"
 
 #: As the index rollout_with_error has it, without parameters: with them SQLite would not see that it fits.
 _WITH_ERROR = RawSQL("n_tool_errors > 0 OR NOT (error = '')", [], BooleanField())
@@ -116,7 +118,7 @@ def _value(name: str, text: str) -> Any:
     if name == "sub_reward":
         part, _, ends = text.rpartition(":")
         if not part:
-            raise ValueError(f"{text!r} names no part and range. Write it as citations:0.5-1.")
+            raise ValueError(f"{text!r} names no part and range. Choose the part, or write it as citations:0.5-1.")
         return SubRewardRange(part, read_range(ends))
     if name == "kind" and text not in RolloutBatch.Kind.values:
         raise ValueError(f"{text!r} is no kind. Use one of {', '.join(RolloutBatch.Kind.values)}.")
@@ -128,12 +130,12 @@ def _value(name: str, text: str) -> Any:
 
 
 def read_range(text: str) -> Range:
-    """`0.5-1`, `-0.2-0.4`, `5` (exactly), `5-` (from), `-5` reads as minus five; ends are inclusive. A minus behind an e
-    belongs to its number: `1e-05-0.5`."""
+    """`0.5-1`, `-0.2-0.4`, `5` (exactly), `5-` (from), `any-5` (up to; `-5` is minus five); ends are inclusive. A minus
+    behind an e belongs to its number: `1e-05-0.5`."""
     cut = next((place for place in range(1, len(text)) if text[place] == "-" and text[place - 1] not in "eE"), -1)
     parts = (text, text) if cut < 0 else (text[:cut], text[cut + 1 :])
     try:
-        low, high = (float(part) if part.strip() else None for part in parts)
+        low, high = (float(part) if part.strip() not in ("", ANY) else None for part in parts)
     except ValueError as exc:
         raise ValueError(f"{text!r} is no range. Write it as 0.5-1.") from exc
     if any(end is not None and not math.isfinite(end) for end in (low, high)):
@@ -151,12 +153,17 @@ def show_number(value: float | None) -> str:
 def range_text(ends: Range) -> str:
     """The range for the query string."""
     low, high = ends
-    return show_number(low) if low == high else f"{show_number(low)}-{show_number(high)}"
+    return show_number(low) if low == high else between_text(show_number(low), show_number(high))
+
+
+def between_text(low: str, high: str) -> str:
+    """A range from its two ends as they were typed."""
+    return f"{low or ANY}-{high}"
 
 
 def _range_words(ends: Range) -> str:
     low, high = ends
-    return show_number(low) if low == high else f"{show_number(low) or 'any'} to {show_number(high) or 'any'}"
+    return show_number(low) if low == high else f"{show_number(low) or ANY} to {show_number(high) or ANY}"
 
 
 def chips(filters: Filters, query: Mapping[str, str], names: Mapping[str, str] | None = None) -> list[dict[str, str]]:

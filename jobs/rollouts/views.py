@@ -5,14 +5,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from django.http import HttpResponse, StreamingHttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_GET
 
-from jobs.rollouts import drawings, explorer, exports, search
+from jobs.rollouts import drawings, explorer, exports, filter_menu, search
 from jobs.rollouts import filters as filtering
-from jobs.rollouts.models import Rollout, SavedView
+from jobs.rollouts.models import SavedView
 from jobs.rollouts.reading import result_text, rollout_reading, step_views, steps_of
 from rftstudio.core.errors import NotFound
 from rftstudio.teams.models import Team
@@ -28,6 +28,8 @@ PEEK_STEPS = 12
 @team_view
 @require_GET
 def rollout_list(request: TeamRequest) -> HttpResponse:
+    if (tidy := filter_menu.tidied(request.GET)) is not None:
+        return redirect(f"{request.path}?{tidy.urlencode()}" if tidy else request.path)
     team = request.actor.team
     filters = filtering.filters_from(request.GET)
     by_item = request.GET.get("by") != "rollout"
@@ -38,13 +40,15 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
     for group in page.groups:
         group.dots = _dots(team.slug, group)
     shown = [row.rollout for row in page.rows] + [row.rollout for group in page.groups for row in group.rows]
+    tools = explorer.tool_names(shown)
     context = {
         "filters": filters,
+        "menu": filter_menu.menu(filters, request.GET, tools, shown),
         "chips": [chip | {"url": _without(request, chip["name"])} for chip in filtering.chips(filters, request.GET)],
         "page": page,
         "by_item": by_item,
         "counted": counted,
-        "tools": explorer.tool_names(shown),
+        "tools": tools,
         "views": _views(request),
         "kept": SavedView.objects.filter(team=team, query=_search(request)).first(),
         "can_keep": can(request.actor, Permission.LABEL),
@@ -54,7 +58,6 @@ def rollout_list(request: TeamRequest) -> HttpResponse:
         "is_new": filters.is_empty and not shown,
         "may_edit": can(request.actor, Permission.DATASET_EDIT),
         **_GROUP_ROWS,
-        "stop_reasons": Rollout.StopReason.choices,
     }
     if not context["is_new"] and "charts" in request.GET:  # for readers without a script
         context["histograms"] = _histograms(request, filters)

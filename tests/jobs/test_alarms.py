@@ -1,6 +1,7 @@
 """Alarms over train steps, as plain tables."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,16 +67,16 @@ def test_tools_alarm_when_calls_fall_to_a_quarter():
 
 
 @pytest.mark.parametrize(
-    "tokens, reward, name",
+    "tokens, reward, names",
     [
-        (lambda x: 100 + 900 * x, lambda x: 0.5, "Lengths run away"),
-        (lambda x: 100 * (1.01 - x), lambda x: 0.2 + 0.7 * x, "Answers shrink while the reward rises"),
-        (lambda x: 100 + 20 * x, lambda x: 0.5, None),
+        (lambda x: 100 + 900 * x, lambda x: 0.5, {"length": "Lengths run away"}),
+        (lambda x: 100 * (1.01 - x), lambda x: 0.2 + 0.7 * x, {"short": "Answers shrink while the reward rises"}),
+        (lambda x: 100 + 20 * x, lambda x: 0.5, {}),
     ],
 )
-def test_length_alarm(tokens, reward, name):
-    alarm = found(series(tokens_mean=tokens, mean_reward=reward), "length")
-    assert (alarm.name if alarm else None) == name
+def test_length_alarm(tokens, reward, names):
+    alarms = alarms_of(series(tokens_mean=tokens, mean_reward=reward))
+    assert {alarm.key: alarm.name for alarm in alarms if alarm.level == WARN} == names
 
 
 def test_ungraded_alarm_over_five_percent():
@@ -163,6 +164,18 @@ NO_TOOLS = series(tools=lambda x: {"lookup": 0.0 if x > 0.5 else 2.0})
 def test_alarm_pauses_when_the_plan_says_so(steps, rule, words):
     reason = stop_reason(steps, {"stop_alarm": rule}, None)
     assert words in reason if words else reason == ""
+
+
+def test_muted_alarm_pauses_nothing_and_is_not_open():
+    both = [replace(off, tools=none.tools) for off, none in zip(RUNS_OFF, NO_TOOLS, strict=True)]
+    alarms = alarms_of(both, muted={"gap": "Ana"})
+    assert [(alarm.key, alarm.is_open, alarm.muted_by) for alarm in alarms] == [
+        ("tools", True, ""), ("gap", False, "Ana"),
+    ]  # fmt: skip
+    assert "Tools are no longer used" in stop_reason(both, {"stop_alarm": "any"}, None, muted={"gap": "Ana"})
+    assert stop_reason(both, {"stop_alarm": "gaming"}, None, muted={"gap": "Ana"}) == ""
+    well = alarms_of(series(mean_reward=lambda x: 0.4, validation_reward=lambda x: 0.4), muted={"gap": "Ana"})
+    assert [(alarm.level, alarm.muted_by) for alarm in well] == [(OK, "")], "what is well is not muted"
 
 
 def test_batch_figures_split_groups_without_signal():

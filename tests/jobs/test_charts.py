@@ -32,6 +32,27 @@ def test_reward_chart_opens_train_points_and_checks_on_their_own_rollouts():
     assert opened(drawn["validation, 90 % interval"], 5)["kind"] == ["validation"]
 
 
+def test_reward_chart_keeps_a_wide_interval_within_the_rewards_there_are():
+    wide = [
+        StepFigures(number=n, mean_reward=0.6, validation_reward=0.7, validation_low=-0.4, validation_high=1.8)
+        for n in (1, 2)
+    ]
+
+    def drawn(ends):
+        figure = charts.reward_chart(wide, total=2, baseline=0.5, ends=ends)
+        band = next(trace for trace in figure["data"] if trace.get("fill") == "toself")
+        hover = traces(figure)["validation, 90 % interval"]["text"][0]
+        return band["y"], figure["layout"]["yaxis"].get("autorangeoptions"), hover
+
+    for ends, band, axis in (
+        ((0.0, 1.0), [1.0, 1.0, 0.0, 0.0], {"clipmin": 0.0, "clipmax": 1.0}),
+        ((0.0, 0.65), [0.7, 0.7, 0.0, 0.0], {"clipmin": 0.0, "clipmax": 0.7}),  # a value beyond is not hidden
+        (None, [1.8, 1.8, -0.4, -0.4], None),
+    ):
+        assert drawn(ends)[:2] == (band, axis)
+        assert "−0.40 to 1.80" in drawn(ends)[2]
+
+
 def test_reward_chart_marks_alarms_checkpoints_baseline_and_what_is_to_come():
     figure = charts.reward_chart(
         run(10), total=20, baseline=0.46, checkpoints=[(5, "/t/x/try/"), (10, "/t/x/try2/")],

@@ -249,6 +249,20 @@ def test_back_to_start_values_resets_how_much_and_nothing_else(client_of, member
     assert not Job.objects.exists()
 
 
+def test_form_from_an_earlier_job_stays_its_form_when_it_comes_back(client_of, member, ready_baseline):
+    first = job_launch(actor=member, baseline=ready_baseline, plan={"n_epochs": 2})
+    client = client_of(member)
+    url, form = new_form(client, member.team, ready_baseline, n_epochs="x", batch_size="3")
+    url += f"&clone={first.public_id}"
+    assert f'action="{url}"' in client.get(url).content.decode()
+    page = client.post(url, form)
+    assert page.status_code == 422
+    assert "start values come from job 1" in page.content.decode()
+    assert page.context["money"] is None, "what cannot be read has no sum"
+    fresh = client.post(url, form | {"then": "start"}).context["form"]
+    assert (fresh["n_epochs"].value(), fresh["batch_size"].value()) == ("2", "8")
+
+
 def test_price_again_prices_without_a_script_and_starts_nothing(client_of, member, ready_baseline):
     client = client_of(member)
     url, form = new_form(client, member.team, ready_baseline, n_epochs="3", then="price")

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from jobs import selectors
+from jobs import selectors, supervision
 from jobs.agents.services import agent_version_republish
 from jobs.columns import COLUMNS
 from jobs.costs import step_charge
@@ -19,6 +19,7 @@ from jobs.evaluations.services import evaluation_start
 from jobs.events import event_note
 from jobs.models import Checkpoint, Job, JobEvent, TrainStep
 from jobs.services import job_launch
+from rftstudio.teams.models import AuditEvent
 from tests.factories.agents import AgentVersionFactory
 from tests.factories.rollouts import RolloutBatchFactory, RolloutFactory
 from tests.factories.studio import GraderVersionFactory, ModelEndpointFactory, ready_baseline_of
@@ -511,6 +512,41 @@ def test_alarm_leads_to_the_rollouts_that_show_it_and_to_no_others(client_of, me
     page = client_of(member).get(at("job-charts", member.team, job.public_id)).content.decode()
     assert "Rollouts stay ungraded" in page
     assert "Read the ungraded ones" not in page, "there is none to read"
+
+
+def test_alarm_is_muted_for_one_job_and_taken_back(client_of, member, viewer, job):
+    TrainStep.objects.filter(job=job).update(mean_reward=0.9)  # far above what validation gives
+    Job.objects.update(plan=job.plan | {"stop_alarm": "any"})
+    charts = at("job-charts", member.team, job.public_id)
+    assert "Mute for this job" not in client_of(viewer).get(charts).content.decode()
+    client = client_of(member)
+    page = client.get(charts).content.decode()
+    assert "<p>1 open</p>" in page
+    assert "Mute for this job" in page
+    mute = at("alarm-mute", member.team, job.public_id, "gap")
+    for _ in range(2):  # a second click changes nothing
+        assert client.post(mute)["Location"].endswith("#alarms")
+    page = client.get(charts).content.decode()
+    assert "<p>0 open</p>" in page
+    assert f"Muted by {member.name}" in page
+    assert "alarm at" not in page
+    assert "Mute for this job" not in page
+    supervision._apply_rules(Job.objects.get())
+    assert Job.objects.get().status == "running", "it would pause for any open alarm"
+    assert JobEvent.objects.filter(message__contains="muted the alarm “Train runs away from validation”").count() == 1
+    client.post(mute, {"is_muted": "0"})
+    assert "<p>1 open</p>" in client.get(charts).content.decode()
+    verbs = AuditEvent.objects.filter(verb__startswith="job.alarm").order_by("id").values_list("verb", flat=True)
+    assert list(verbs) == ["job.alarm_muted", "job.alarm_unmuted"]
+    supervision._apply_rules(Job.objects.get())
+    assert Job.objects.get().status == "pausing"
+
+
+def test_alarm_that_is_not_open_cannot_be_muted(client_of, member, job):
+    answer = client_of(member).post(at("alarm-mute", member.team, job.public_id, "tools"), follow=True)
+    assert answer.status_code == 409
+    assert "No alarm named tools is open" in answer.content.decode()
+    assert Job.objects.get().muted_alarms == {}
 
 
 def test_checkpoint_evaluate_measures_it_as_its_baseline_was(client_of, member, job, settings, tmp_path):

@@ -111,6 +111,7 @@ _RULES = {
     "job-cancel": _r("job", post=_JOB),
     "train-steps": _r("job", get=_SEE),
     "job-figures": _r("job", get=_SEE),
+    "alarm-mute": _r("job", "nonsense", put=_JOB),
     "job-events": _r("job", get=_SEE),
     "job-checkpoints": _r("job", get=_SEE),
     "checkpoint-get": _r("checkpoint", get=_SEE, delete=_JOB),

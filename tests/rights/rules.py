@@ -228,6 +228,7 @@ RULES: dict[str, TeamRule | OtherRule | ApiRule] = {
     "jobs:job-pause": act(P.JOB_LAUNCH, "job"),
     "jobs:job-resume": act(P.JOB_LAUNCH, "job"),
     "jobs:job-cancel": act(P.JOB_LAUNCH, "job"),
+    "jobs:alarm-mute": act(P.JOB_LAUNCH, "job", "nonsense"),
     "jobs:checkpoint-evaluate": act(P.JOB_LAUNCH, "checkpoint"),
     # notices
     "notify:notice-list": TeamRule(get=P.VIEW, post=P.TEAM_MANAGE, data={"url": "https://hooks.example.com/"}),

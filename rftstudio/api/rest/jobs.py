@@ -143,9 +143,15 @@ class TrainStepWire(Wire):
 
 class FiguresWire(Wire):
     steps = serializers.ListField(child=serializers.JSONField(), help_text="What the job page draws, by train step.")
-    alarms = serializers.ListField(child=serializers.JSONField())
+    alarms = serializers.ListField(child=serializers.JSONField(), help_text="`muted_by` names who set one aside.")
 
     example = {"steps": [{"number": 1, "mean_reward": 0.31}], "alarms": []}
+
+
+class MuteWanted(Wanted):
+    is_muted = serializers.BooleanField(help_text="True: it no longer counts as open, and pauses nothing.")
+
+    example = {"is_muted": True}
 
 
 class EventWire(Wire):
@@ -245,10 +251,22 @@ class JobTrainSteps(OfJob):
 class JobFigures(OfJob):
     @describe("job_figures", "Read curves and alarms", answers=FiguresWire)
     def get(self, request: Request, public_id: str) -> Response:
-        job = self.job()
-        steps = selectors.step_figures(job, with_intervals=True)
-        alarms = [asdict(alarm) for alarm in selectors.job_alarms(job, steps)]
-        return Response({"steps": [asdict(step) for step in steps], "alarms": alarms})
+        return Response(_figures(self.job()))
+
+
+def _figures(job: Job) -> dict[str, Any]:
+    steps = selectors.step_figures(job, with_intervals=True)
+    alarms = [asdict(alarm) for alarm in selectors.job_alarms(job, steps)]
+    return {"steps": [asdict(step) for step in steps], "alarms": alarms}
+
+
+class AlarmMute(OfJob):
+    @describe(
+        "alarm_mute", "Mute an open alarm, or take that back", right=LAUNCH, takes=MuteWanted, answers=FiguresWire
+    )
+    def put(self, request: Request, public_id: str, key: str) -> Response:
+        job = services.alarm_mute(actor=self.actor, job=self.job(), key=key, **self.values(MuteWanted))
+        return Response(_figures(job))
 
 
 class JobEvents(OfJob):

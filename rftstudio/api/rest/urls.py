@@ -134,6 +134,7 @@ _RUNS = [
     _at(f"{_JOB}/cancel", jobs.JobCancel, "job-cancel"),
     _at(f"{_JOB}/train-steps", jobs.JobTrainSteps, "train-steps"),
     _at(f"{_JOB}/figures", jobs.JobFigures, "job-figures"),
+    _at(f"{_JOB}/alarms/<slug:key>", jobs.AlarmMute, "alarm-mute"),
     _at(f"{_JOB}/events", jobs.JobEvents, "job-events"),
     _at(f"{_JOB}/checkpoints", jobs.JobCheckpoints, "job-checkpoints"),
     _at(_CHECKPOINT, checkpoints.CheckpointDetail, "checkpoint-get"),

@@ -10,7 +10,7 @@ from datasets.models import Item
 from datasets.services import source_file_upload
 from jobs.agents.models import Corpus
 from jobs.attribution.models import RolloutCredit
-from jobs.models import Checkpoint, Job
+from jobs.models import Checkpoint, Job, TrainStep
 from jobs.rollouts.models import MaskRule, Rollout, SavedView
 from rftstudio.teams.models import AuditEvent, Role
 from tests.api.rest.conftest import Door, key_of
@@ -53,6 +53,19 @@ def test_draft_is_made_filled_anew_ended_by_a_launch_and_deleted(rest, theirs, r
     assert rest.delete(f"/api/drafts/{other}").status_code == 204
     assert rest.get("/api/drafts").json()["data"] == []
     assert rest.post("/api/drafts", {**wanted, "values": {"name": ["x"]}}).status_code == 400
+
+
+def test_alarm_is_muted_and_taken_back(rest, theirs, job):  # noqa: F811
+    for n in range(1, 7):
+        TrainStep.objects.create(job=job, number=n, mean_reward=0.9, validation_reward=0.5 if n == 6 else None)
+    at = f"/api/jobs/{job.public_id}/alarms/gap"
+    assert theirs.put(at, {"is_muted": True}).status_code == 404
+    muted = rest.put(at, {"is_muted": True}).json()["alarms"]
+    assert [(alarm["key"], bool(alarm["muted_by"])) for alarm in muted] == [("gap", True)]
+    assert rest.get(f"/api/jobs/{job.public_id}/figures").json()["alarms"] == muted
+    assert rest.put(at, {"is_muted": False}).json()["alarms"][0]["muted_by"] == ""
+    assert rest.put(at.replace("gap", "tools"), {"is_muted": True}).status_code == 409
+    assert rest.put(at, {}).status_code == 400
 
 
 def test_checkpoint_is_kept_for_days_downloaded_promoted_and_deleted(rest, theirs, job, make):  # noqa: F811

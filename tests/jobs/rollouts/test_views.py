@@ -41,6 +41,42 @@ def test_rollout_list_names_unknown_filters_and_the_way_out(client_of, member, g
     assert "without Tool nope" in text
 
 
+@pytest.mark.parametrize(
+    "asked, tidy",
+    [
+        ("tool=&item=&part=&tokens_from=&tokens_to=", ""),
+        ("by=rollout&item=crates&tokens_from=200&tokens_to=&part=", "by=rollout&item=crates&tokens=200-"),
+        ("source=evalrun_1&tokens_to=800&part=", "source=evalrun_1&tokens=any-800"),
+        ("source=evalrun_1&part=exact&part_from=0.8&part_to=1", "source=evalrun_1&sub_reward=exact%3A0.8-1"),
+    ],
+)
+def test_filter_menu_comes_to_one_tidy_address(client_of, member, group, asked, tidy):
+    client, home = client_of(member), url("rollout-list", member.team)
+    answer = client.get(f"{home}?{asked}")
+    assert answer["Location"] == (f"{home}?{tidy}" if tidy else home)
+    assert "left out" not in client.get(answer["Location"]).content.decode()
+
+
+def test_filter_menu_holds_what_is_chosen_and_says_what_some_filters_need(client_of, member, group):
+    client, home = client_of(member), url("rollout-list", member.team)
+    assert "fill in <b>Item</b> or <b>From</b> as well" in client.get(home).content.decode()
+    text = client.get(
+        f"{home}?source=evalrun_1&tokens=any-800&sub_reward=exact:0.8-&alike=0&kind=evaluation"
+    ).content.decode()
+    for field in (
+        'name="source" value="evalrun_1"', 'name="tokens_from" value=""', 'name="tokens_to" value="800"',
+        'name="part" value="exact"', 'name="part_from" value="0.8"', '<option value="0" selected>',
+        '<option value="evaluation" selected>',
+    ):  # fmt: skip
+        assert field in text
+    assert "fill in <b>Item</b>" not in text
+
+
+def test_part_without_a_name_is_asked_for(client_of, member, group):
+    answer = client_of(member).get(f"{url('rollout-list', member.team)}?item=a&part=&part_from=0.5", follow=True)
+    assert "names no part" in answer.content.decode()
+
+
 def test_rollout_list_without_rollouts_says_what_to_do(client_of, member):
     assert "No rollouts yet" in client_of(member).get(url("rollout-list", member.team)).content.decode()
 
