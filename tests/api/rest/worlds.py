@@ -18,7 +18,7 @@ V1_NAMES = {
     "models": {"name": "model_name"},
 }
 #: Further parameters.
-OTHERS = {"position": 0, "index": 0, "call": 0, "problem_id": "problem"}
+OTHERS = {"position": 0, "index": 0, "call": 0, "key": "nonsense", "problem_id": "problem"}
 
 
 def parameters(path: str, names: list[str], world: dict[str, object]) -> dict[str, object]:
