@@ -1,5 +1,7 @@
 """Two annotators and one adjudicator, each in a browser of their own."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -11,6 +13,9 @@ from tests.datasets.helpers import import_bytes, jsonl, row
 from tests.datasets.labelling.conftest import FIELDS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: With the time, since "saved as you go" stands there from the start.
+SAVED = re.compile(r"^saved \d\d:\d\d")
 
 
 @pytest.fixture
@@ -57,7 +62,7 @@ def test_two_annotators_and_an_adjudicator(signed_in_page, axe, picture, task, p
     assert anna.user.email not in second.content()
     assert "secret" not in second.content()
     second.keyboard.press("n")
-    second.get_by_text("saved ").wait_for()
+    second.get_by_text(SAVED).wait_for()
     second.reload()
     assert second.get_by_role("radio", name="No").is_checked(), "the draft was kept"
     label_all(second, task, "ynnn")
@@ -161,7 +166,7 @@ def test_next_entry_is_there_before_the_reply(signed_in_page, complaints, task, 
     page.get_by_text("Where is service 2 taxed?").wait_for()
     assert [each.submitted for each in task.entries.order_by("position")[:2]] == [1, 1]
     page.keyboard.press("y")
-    page.get_by_text("saved ").wait_for()
+    page.get_by_text(SAVED).wait_for()
     page.context.clear_cookies(name="sessionid")  # the session has ended: the reply is the page to log in
     page.keyboard.press("Control+Enter")
     page.get_by_text("not saved: the connection broke, or you are logged out").wait_for()
