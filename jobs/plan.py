@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jobs.rollouts.cleaning import clean_json
+from jobs.rollouts.cleaning import clean_json, levels
 from rftstudio.core.errors import UserError
 
 AUTO = "auto"
@@ -281,6 +281,8 @@ WIRE_NAMES = (
 )  # fmt: skip
 #: Those of them that mean something where demonstrations are learnt.
 SUPERVISED_WIRE_NAMES = ("n_epochs", "batch_size", "learning_rate_multiplier")
+#: Of the extras; nothing that a trainer reads is deeper.
+MOST_LEVELS = 20
 #: Taken from the reference and kept, although the self-hosted trainer has no use for it.
 REASONING = ("default", "low", "medium", "high")
 
@@ -350,11 +352,13 @@ def plan_fill(wanted: Mapping[str, Any] | None, *, ground: Ground) -> dict[str, 
 
 
 def check_extras(extras: Any) -> None:
-    """UserError for extras that are no object, or that hold what no database keeps: NaN, NUL, half a character."""
+    """UserError for extras that are no object or bottomless, or hold what no database keeps: NaN, NUL, half a character."""
     if extras and not isinstance(extras, dict):
         raise UserError(
             "The extras must be an object.", where="extras", fix='Write {"use_vllm": true}, or leave it out.'
         )
+    if levels(extras) > MOST_LEVELS:
+        raise UserError("The extras are nested too deeply.", where="extras", fix=f"Nest at most {MOST_LEVELS} levels.")
     if clean_json(extras) != extras:
         raise UserError(
             "The extras hold a number that is none, a NUL or half a character pair.", where="extras",

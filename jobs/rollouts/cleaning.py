@@ -38,3 +38,12 @@ def finite(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if -MOST < value < MOST else None
+
+
+def levels(value: Any) -> int:
+    """How many levels of objects and lists there are, counted without recursion."""
+    count, layer = 0, [value]
+    while layer := [one for one in layer if isinstance(one, dict | list)]:
+        count += 1
+        layer = [inner for one in layer for inner in (one.values() if isinstance(one, dict) else one)]
+    return count
