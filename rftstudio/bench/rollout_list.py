@@ -136,7 +136,7 @@ def _rollouts_sql(connection: Any) -> str:
     braces = braces.replace("{{", "{").replace("}}", "}")
     parts = '\'{"answer":0.5,"budget":1.0}\'' + ("::jsonb" if is_postgres else "")
     failed = "n %% 200 = 7"
-    reward = "(n * 7919 %% 1000) / 1000.0"
+    reward = "(CAST(n AS bigint) * 7919 %% 1000) / 1000.0"  # on PostgreSQL a million times that is no integer
     words = "'What duty is due on ' || (n %% 97) || ' crates of pears and ' || (n %% 89) || ' of figs?'"
     answer = (
         "'The duty is ' || n || ' in all, by heading ' || (n %% 8000) || ' and note ' || (n %% 61) || "
