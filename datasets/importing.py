@@ -15,6 +15,7 @@ from django.utils import timezone
 from datasets import hashing, readers
 from datasets.bulk import items_insert
 from datasets.formats.base import BadLine, Blank, Cursor, FileFacts, FileRefused, Row
+from datasets.formats.encodings import ENCODINGS
 from datasets.formats.eval_items import unwrap
 from datasets.formats.strict_json import canonical_bytes, dumps, showable
 from datasets.models import DatasetVersion, FileImport, Item, LineProblem, Split
@@ -22,6 +23,7 @@ from datasets.row_checks import FAULTS, RowNotes, question_of, row_fault
 from datasets.row_mapping import apply_mapping
 from datasets.row_stats import Stats
 from datasets.words import with_key, words_of
+from rftstudio.core.errors import UserError
 
 BATCH_ROWS = 4000
 BATCH_BYTES = 8 * 1024 * 1024
@@ -282,3 +284,13 @@ def refuse(file_import: FileImport, refused: FileRefused) -> None:
         )
         if stopped:
             problem.save()
+
+
+def check_encoding(encoding: str) -> None:
+    """Raise unless files can be read in it; the empty text means UTF-8."""
+    if encoding and encoding not in ENCODINGS:
+        raise UserError(
+            f"{encoding!r} is no encoding that files are read in.",
+            where="encoding",
+            fix=f"Use {', '.join(ENCODINGS)}, or none for UTF-8.",
+        )

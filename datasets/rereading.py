@@ -10,9 +10,10 @@ from datasets import tasks
 from datasets.formats import encodings
 from datasets.formats.base import Row
 from datasets.formats.jsonl import row_or_fault
+from datasets.importing import check_encoding
 from datasets.models import DatasetVersion, FileImport, LineProblem
 from datasets.row_checks import question_of, reference_of
-from datasets.services import check_encoding, file_import_run
+from datasets.services import file_import_run
 from datasets.showing import plain
 from rftstudio.core.errors import Conflict
 from rftstudio.core.queueing import queue

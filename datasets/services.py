@@ -18,7 +18,6 @@ from datasets import changes, hashing, importing, readers, repeats, reports, sel
 from datasets.bulk import ITEM_COLUMNS, items_insert
 from datasets.errors import VersionFrozen, VersionNotReady
 from datasets.formats.base import FileRefused
-from datasets.formats.encodings import ENCODINGS
 from datasets.models import Dataset, DatasetVersion, FileImport, Item, SourceFile, Split
 from datasets.row_mapping import TARGETS
 from datasets.row_stats import Stats
@@ -149,7 +148,7 @@ def dataset_version_import_start(
         raise NotFound("There is nothing at this address.")
     mapping = {target: column for target, column in (mapping or {}).items() if column}
     _check_mapping(mapping)
-    check_encoding(encoding)
+    importing.check_encoding(encoding)
     if split and split not in Split.values:
         raise UserError(f"{split!r} is no split.", where="split", fix=f"Use {', '.join(Split.values)}, or none.")
     Dataset.objects.select_for_update().get(pk=dataset.pk)
@@ -177,16 +176,6 @@ def _check_mapping(mapping: dict[str, str]) -> None:
             f"A mapping names {', '.join(TARGETS)}, and always a prompt.",
             where="mapping",
             fix="Choose the question's column.",
-        )
-
-
-def check_encoding(encoding: str) -> None:
-    """Raise unless files can be read in it; the empty text means UTF-8."""
-    if encoding and encoding not in ENCODINGS:
-        raise UserError(
-            f"{encoding!r} is no encoding that files are read in.",
-            where="encoding",
-            fix=f"Use {', '.join(ENCODINGS)}, or none for UTF-8.",
         )
 
 
