@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from rftstudio.core.sealed import seal
 from tests.fakes.server import HttpServer, Reply, Request
 
 Interrupt = Callable[[Request], Reply | None]
@@ -99,6 +100,12 @@ class HostedService(HttpServer):
         self.events[job_id].append(event)
 
     # -- the wire -----------------------------------------------------------------------------------------------------
+
+    def take(self, model) -> None:
+        """Make a stored model one that is trained and asked here."""
+        model.kind, model.model, model.base_url = "openai", "gpt-5-2025-08-07", self.url + "/v1"
+        model.is_trainable, model.api_key_sealed = False, seal("sk-fake")
+        model.save()
 
     def _answer(self, request: Request) -> Reply:
         if self.is_down:

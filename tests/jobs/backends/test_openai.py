@@ -38,10 +38,7 @@ def service(settings):
 @pytest.fixture
 def baseline(member, service):
     found = ready_baseline_of(member)
-    model = found.model
-    model.kind, model.model, model.base_url = "openai", "gpt-5-2025-08-07", service.url + "/v1"
-    model.is_trainable, model.api_key_sealed = False, seal("sk-fake")
-    model.save()
+    service.take(found.model)
     return found
 
 

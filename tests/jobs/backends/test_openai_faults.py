@@ -41,11 +41,8 @@ def baseline(member):
 
 @pytest.fixture
 def model(baseline, service):
-    found = baseline.model
-    found.kind, found.model, found.base_url = "openai", "gpt-5-2025-08-07", service.url + "/v1"
-    found.is_trainable, found.api_key_sealed = False, seal("sk-fake")
-    found.save()
-    return found
+    service.take(baseline.model)
+    return baseline.model
 
 
 @pytest.fixture
